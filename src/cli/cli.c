@@ -327,15 +327,38 @@ void cli_users(struct cli *cli, const char *text, char ***list, size_t *count)
     }
 }
 
+void cli_json_begin(struct jsonw *json, struct str *out, bool yaml, char **argv, const char *object)
+{
+    unsigned version = API_DEFAULT;
+
+    for (char **word = argv; *word && strcmp(*word, "--") != 0; word++) {
+        bool names = str_starts(*word, "--json=") || str_starts(*word, "--yaml=");
+        if (names && (*word)[7]) {
+            version = api_version_read(*word + 7);
+            if (!version) {
+                fprintf(stderr, "%s: fatal: there is no data_parser '%s': v0.0.%d to v0.0.%d\n",
+                        argv[0], *word + 7, API_FIRST, API_LAST);
+                exit(1);
+            }
+        }
+    }
+    (yaml ? jsonw_init_yaml : jsonw_init)(json, out);
+    jsonw_expect(json, version, object ? api_object(version, object) : NULL);
+    jsonw_object(json, NULL);
+}
+
 void cli_json_end(struct jsonw *json, int argc, char **argv, const char *cluster)
 {
     struct passwd *who = getpwuid(geteuid());
+    char parser[32];
 
+    snprintf(parser, sizeof(parser), "data_parser/v0.0.%u",
+             json->version ? json->version : (unsigned)API_DEFAULT);
     jsonw_object(json, "meta");
     jsonw_object(json, "plugin");
     jsonw_text(json, "type", "");
     jsonw_text(json, "name", "");
-    jsonw_text(json, "data_parser", "data_parser/v0.0.42");
+    jsonw_text(json, "data_parser", parser);
     jsonw_text(json, "accounting_storage", "");
     jsonw_object_end(json);
     jsonw_object(json, "client");

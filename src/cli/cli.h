@@ -88,8 +88,16 @@ bool cli_user(const char *text, uint32_t *uid);
 /* Names or numbers of users as numbers; says "Invalid user: NAME" and leaves those out. */
 void cli_users(struct cli *cli, const char *text, char ***list, size_t *count);
 
-/* meta, errors and warnings that end every JSON answer, and the closing brace. */
+/*
+ * Begins a JSON or YAML answer, in the version of Slurm's API that --json=v0.0.43 or --yaml= names. `object` is what
+ * REST answers with ("openapi_job_info_resp"); NULL: REST has no such answer, and all there is is written. Ends the
+ * command when there is no such version.
+ */
+struct str;
 struct jsonw;
+void cli_json_begin(struct jsonw *json, struct str *out, bool yaml, char **argv,
+                    const char *object);
+/* meta, errors and warnings that end every JSON answer, and the closing brace. */
 void cli_json_end(struct jsonw *json, int argc, char **argv, const char *cluster);
 
 #endif

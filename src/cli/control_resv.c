@@ -86,8 +86,7 @@ static void show_json(struct control *control, const ListReservationsReply *repl
     struct str out = { 0 };
     struct jsonw json;
 
-    (control->yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
-    jsonw_object(&json, NULL);
+    cli_json_begin(&json, &out, control->yaml, control->argv, "openapi_reservation_resp");
     jsonw_list(&json, "reservations");
     for (size_t i = 0; i < reply->n_reservations; i++) {
         if (reply->reservations[i]->spec &&

@@ -32,13 +32,43 @@ struct listing {
     size_t count;
 };
 
+/* What REST answers with for such a list. */
+static const char *answer_of(const char *key)
+{
+    static const struct {
+        const char *key, *object;
+    } answers[] = { { "jobs", "openapi_job_info_resp" },
+                    { "nodes", "openapi_nodes_resp" },
+                    { "partitions", "openapi_partition_resp" },
+                    { "licenses", "openapi_licenses_resp" } };
+
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        if (str_eq(key, answers[i].key))
+            return answers[i].object;
+    }
+    return NULL;
+}
+
+static const char *cluster_of(struct control *control)
+{
+    GetConfigRequest request = GET_CONFIG_REQUEST__INIT;
+    GetConfigReply *reply;
+    struct err err = { 0 };
+
+    if (cli_call(&control->cli, "GetConfig", &request.base, &get_config_reply__descriptor,
+                 (ProtobufCMessage **)&reply, &err) < 0 ||
+        !reply->config)
+        return NULL;
+    return reply->config->cluster_name;
+}
+
 static void listing_begin(struct listing *listing, struct control *control,
                           const struct field_table *table, const char *key)
 {
     *listing = (struct listing){ .control = control, .table = table, .ctx = ctx_of(control) };
     if (control->json) {
-        (control->yaml ? jsonw_init_yaml : jsonw_init)(&listing->json, &listing->out);
-        jsonw_object(&listing->json, NULL);
+        cli_json_begin(&listing->json, &listing->out, control->yaml, control->argv, answer_of(key));
+        listing->ctx.cluster = cluster_of(control);
         jsonw_list(&listing->json, key);
     }
 }
@@ -63,7 +93,8 @@ static void listing_end(struct listing *listing)
     if (listing->control->json) {
         jsonw_list_end(&listing->json);
         jsonw_set(&listing->json, "last_update", true, false, listing->ctx.now_us / 1000000);
-        cli_json_end(&listing->json, listing->control->argc, listing->control->argv, NULL);
+        cli_json_end(&listing->json, listing->control->argc, listing->control->argv,
+                     listing->ctx.cluster);
     }
     cli_flush(&listing->out);
     str_done(&listing->out);

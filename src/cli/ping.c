@@ -86,8 +86,7 @@ static void print_json(const struct pinged *all, size_t count, size_t primary, b
     struct str out = { 0 };
     struct jsonw json;
 
-    (yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
-    jsonw_object(&json, NULL);
+    cli_json_begin(&json, &out, yaml, argv, "openapi_ping_array_resp");
     jsonw_list(&json, "pings");
     for (size_t i = 0; i < count; i++) {
         jsonw_object(&json, NULL);

@@ -614,8 +614,7 @@ static int run(struct cli *cli, const struct sacct_args *args, int argc, char **
     if (code == 0) {
         bool plain = !args->json && !args->batch_script && !args->env_vars;
         if (args->json) {
-            (args->yaml ? jsonw_init_yaml : jsonw_init)(&table.json, &table.out);
-            jsonw_object(&table.json, NULL);
+            cli_json_begin(&table.json, &table.out, args->yaml, argv, "openapi_slurmdbd_jobs_resp");
             jsonw_list(&table.json, "jobs");
         } else if (plain) {
             print_header(&table);

@@ -86,11 +86,7 @@ static void print(DiagReply *reply, const struct sdiag_args *args, int argc, cha
     if (!args->json) {
         diag_add_text(reply, clock_latency_us(), &out);
     } else {
-        if (args->yaml)
-            jsonw_init_yaml(&json, &out);
-        else
-            jsonw_init(&json, &out);
-        jsonw_object(&json, NULL);
+        cli_json_begin(&json, &out, args->yaml, argv, "openapi_diag_resp");
         diag_add_json(reply, clock_latency_us(), &json);
         cli_json_end(&json, argc, argv, NULL);
     }

@@ -175,8 +175,8 @@ static void print_json(struct squeue *squeue, const queue_jobs *jobs, const stru
     struct str out = { 0 };
     struct jsonw json;
 
-    (squeue->args.yaml ? jsonw_init_yaml : jsonw_init)(&json, &out);
-    jsonw_object(&json, NULL);
+    cli_json_begin(&json, &out, squeue->args.yaml, squeue->argv,
+                   squeue->args.step_flag ? NULL : "openapi_job_info_resp");
     jsonw_list(&json, squeue->args.step_flag ? "steps" : "jobs");
     for (size_t i = 0; i < jobs->len; i++) {
         if (squeue->args.step_flag) {

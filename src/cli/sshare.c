@@ -2,8 +2,7 @@
 /*
  * sshare.c - shares and usage of associations: `sshare`
  *
- * The controller gives shares, decayed usage and the fair-share factor; the fractions follow from these, so
- * that columns add up: the norm shares and the effective usage of siblings each sum to one.
+ * The fractions are those of schema/shares.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +15,17 @@
 #include "client/client.h"
 #include "proto/acct.pb-c.h"
 #include "schema/field.h"
+#include "schema/shares.h"
 #include "sys/users.h"
-
-enum { SHARE_PARENT = 0x7fffffff };
-#define WHOLE 4294967296.0
 
 struct sshare_args {
     const char *accounts, *format, *users;
     bool all, help, help_format, long_form, no_header, parsable, parsable2, partition, usage;
-    bool users_only, version;
+    bool users_only, version, json, yaml;
     uint32_t verbose;
 };
+
+static option_reader read_json, read_yaml;
 
 #define TEXT(member) OPTION_TEXT(struct sshare_args, member)
 #define FLAG(member) OPTION_BOOL(struct sshare_args, member)
@@ -40,7 +39,7 @@ static const struct option rows[] = {
     { .name = "format", .key = 'o', .arg = "NAMES", .read = option_text, .into = TEXT(format), .help = "Columns: Account%30,User; --helpformat lists them." },
     { .name = "help", .read = option_flag, .into = FLAG(help), .help = "Show this text." },
     { .name = "helpformat", .key = 'e', .read = option_flag, .into = FLAG(help_format), .help = "List the names of columns." },
-    { .name = "json", .arg = "[VERSION]", .read = option_text, .later = "sshare does not write JSON" },
+    { .name = "json", .arg = "[VERSION]", .read = read_json, .help = "As JSON." },
     { .name = "long", .key = 'l', .read = option_flag, .into = FLAG(long_form), .help = "More columns." },
     { .name = "noheader", .key = 'n', .read = option_flag, .into = FLAG(no_header), .help = "No line with the names of columns." },
     { .name = "parsable", .key = 'p', .read = option_flag, .into = FLAG(parsable), .help = "Values apart by '|', also at the end." },
@@ -50,7 +49,7 @@ static const struct option rows[] = {
     { .name = "users", .key = 'u', .arg = "NAMES", .read = option_text, .into = TEXT(users), .help = "Only these users." },
     { .name = "verbose", .key = 'v', .read = option_increase, .into = OPTION_U32(struct sshare_args, verbose), .help = "Say what is asked for; may be repeated." },
     { .name = "version", .key = 'V', .read = option_flag, .into = FLAG(version), .help = "Show the version." },
-    { .name = "yaml", .arg = "[VERSION]", .read = option_text, .later = "sshare does not write YAML" },
+    { .name = "yaml", .arg = "[VERSION]", .read = read_yaml, .help = "As YAML." },
 };
 /* clang-format on */
 
@@ -63,46 +62,30 @@ const struct option_set sshare_options = {
     .count = ARRAY_LEN(rows),
 };
 
-/* ---- numbers ---- */
+static int read_json(const struct option_call *call, const char *value, struct err *err)
+{
+    struct sshare_args *args = call->target;
+
+    (void)value, (void)err;
+    args->json = true;
+    return 0;
+}
+
+static int read_yaml(const struct option_call *call, const char *value, struct err *err)
+{
+    struct sshare_args *args = call->target;
+
+    args->yaml = true;
+    return read_json(call, value, err);
+}
 
 struct sshare {
+    int argc;
+    char **argv;
     struct cli cli;
     struct sshare_args args;
     const ListSharesReply *reply;
 };
-
-static const ShareRow *parent_of(const struct sshare *s, const ShareRow *row)
-{
-    const char *above = *row->user ? row->account : row->parent;
-
-    for (size_t i = 0; i < s->reply->n_rows; i++) {
-        const ShareRow *other = s->reply->rows[i];
-        if (!*other->user && other != row && str_eq(other->account, above))
-            return other;
-    }
-    return NULL;
-}
-
-/* Its part of what it and its siblings have. */
-static double norm_shares(const struct sshare *s, const ShareRow *row)
-{
-    const ShareRow *parent = parent_of(s, row);
-    double all = 0;
-
-    if (!parent || row->shares == SHARE_PARENT)
-        return 0;
-    for (size_t i = 0; i < s->reply->n_rows; i++) {
-        const ShareRow *other = s->reply->rows[i];
-        if (other->shares != SHARE_PARENT && parent_of(s, other) == parent)
-            all += other->shares;
-    }
-    return all > 0 ? row->shares / all : 0;
-}
-
-static double used_of(const ShareRow *row, const ShareRow *whole)
-{
-    return !whole ? 1 : whole->usage ? (double)row->usage / (double)whole->usage : 0;
-}
 
 /* ---- columns ---- */
 
@@ -117,7 +100,7 @@ static void add_tres(const ShareRow *row, bool running, struct str *out)
 static void add_cell(const struct sshare *s, const char *name, const ShareRow *row, unsigned base,
                      struct str *out)
 {
-    const ShareRow *parent = parent_of(s, row);
+    const ShareRow *parent = share_parent(s->reply, row);
     bool is_user = *row->user;
 
     if (str_eq(name, "Account")) {
@@ -130,24 +113,24 @@ static void add_cell(const struct sshare *s, const char *name, const ShareRow *r
     } else if (str_eq(name, "Cluster")) {
         str_add(out, s->reply->cluster ? s->reply->cluster : "");
     } else if (str_eq(name, "RawShares") && parent) {
-        if (row->shares == SHARE_PARENT)
+        if (row->shares == SHARE_OF_PARENT)
             str_add(out, "parent");
         else
             str_addf(out, "%u", row->shares);
     } else if (str_eq(name, "NormShares")) {
-        str_addf(out, "%.6f", norm_shares(s, row));
+        str_addf(out, "%.6f", share_norm(s->reply, row));
     } else if (str_eq(name, "RawUsage")) {
         str_addf(out, "%llu", (unsigned long long)row->usage);
     } else if (str_eq(name, "NormUsage") && parent) {
-        str_addf(out, "%.6f", used_of(row, s->reply->rows[0]));
+        str_addf(out, "%.6f", share_used(row, s->reply->rows[0]));
     } else if (str_eq(name, "EffectvUsage")) {
-        str_addf(out, "%.6f", used_of(row, parent));
+        str_addf(out, "%.6f", share_used(row, parent));
     } else if (str_eq(name, "FairShare") && is_user) {
-        str_addf(out, "%.6f", (double)row->factor / WHOLE);
+        str_addf(out, "%.6f", share_factor(row));
     } else if (str_eq(name, "LevelFS") && parent) {
-        double used = used_of(row, parent);
+        double used = share_used(row, parent);
         if (used > 0)
-            str_addf(out, "%.6f", norm_shares(s, row) / used);
+            str_addf(out, "%.6f", share_norm(s->reply, row) / used);
         else
             str_add(out, "inf");
     } else if (str_eq(name, "GrpTRESMins")) {
@@ -299,6 +282,31 @@ static int print(struct sshare *s)
     return good ? 0 : 1;
 }
 
+static int print_json(struct sshare *s)
+{
+    struct user *user = NULL;
+    struct err err = { 0 };
+    struct str out = { 0 };
+    struct jsonw json;
+
+    users_by_uid(getuid(), &user, &err);
+    cli_json_begin(&json, &out, s->args.yaml, s->argv, "openapi_shares_resp");
+    jsonw_object(&json, "shares");
+    jsonw_list(&json, "shares");
+    for (size_t i = 0; i < s->reply->n_rows; i++) {
+        if (picks(s, s->reply->rows[i], user ? user->name : ""))
+            share_add_json(s->reply, s->reply->rows[i], (uint32_t)(i + 1), &json);
+    }
+    jsonw_list_end(&json);
+    jsonw_number(&json, "total_shares", (int64_t)shares_total(s->reply));
+    jsonw_object_end(&json);
+    cli_json_end(&json, s->argc, s->argv, s->reply->cluster);
+    cli_flush(&out);
+    str_done(&out);
+    user_free(user);
+    return 0;
+}
+
 static int ask(struct sshare *s)
 {
     ListSharesRequest request = LIST_SHARES_REQUEST__INIT;
@@ -314,14 +322,14 @@ static int ask(struct sshare *s)
         cli_error(&s->cli, "sshare shows fair tree; this cluster has PriorityFlags=NO_FAIR_TREE");
         return 1;
     }
-    return print(s);
+    return s->args.json ? print_json(s) : print(s);
 }
 
 int sshare_main(int argc, char **argv)
 {
     struct option_set set = sshare_options;
     struct option_ctx ctx = cli_option_ctx();
-    struct sshare s = { 0 };
+    struct sshare s = { .argc = argc, .argv = argv };
     struct err err = { 0 };
     char **operands = NEW_ARRAY(char *, argc + 1);
     int count = 0, code = 0;

@@ -10,8 +10,16 @@
 #define SCHEMA_JSONW_H
 
 #include "base/str.h"
+#include "schema/api.h"
 
-enum { JSONW_DEPTH_MAX = 32 };
+enum { JSONW_DEPTH_MAX = 32, JSONW_FIELDS_MAX = 512 };
+
+/* What is expected at a level: fields of an object, or items of a list; neither: whatever comes. */
+struct jsonw_level {
+    const struct api_type *type;
+    const struct api_shape *item;
+    uint64_t seen[JSONW_FIELDS_MAX / 64]; /* fields that were written */
+};
 
 struct jsonw {
     struct str *out;
@@ -22,11 +30,20 @@ struct jsonw {
     bool list[JSONW_DEPTH_MAX];       /* YAML: this level is one */
     bool same_line[JSONW_DEPTH_MAX];  /* its first entry follows the mark of a list's entry */
     unsigned column[JSONW_DEPTH_MAX]; /* where its entries begin */
+    const struct api_type *expected;  /* of the outermost object, or NULL */
+    struct jsonw_level levels[JSONW_DEPTH_MAX];
+    unsigned skipped; /* levels of something that is left out */
 };
 
 void jsonw_init(struct jsonw *json, struct str *out);
 /* Instead: the same calls write YAML. */
 void jsonw_init_yaml(struct jsonw *json, struct str *out);
+
+/*
+ * Says which object of Slurm's API is written. What that does not have is left out, a value gets the shape that it
+ * has there, and at the end of an object follows what it has and nobody wrote, as absent. NULL: whatever comes.
+ */
+void jsonw_expect(struct jsonw *json, unsigned version, const struct api_type *type);
 
 /* Whether the version that is written has what came with version `since` and went after `until`; 0: no bound. */
 bool jsonw_has(const struct jsonw *json, unsigned since, unsigned until);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "spurrestd/rest.h"
+#include "spurrestd/routes.h"
 
 enum { PART_BYTES = 64 * 1024 };
 #define SLURM_RELEASE "24.11.0" /* what commands say, too */
@@ -18,13 +19,26 @@ const char *answer_type(const struct exchange *x)
     return x->format == FORMAT_YAML ? "application/yaml" : "application/json";
 }
 
+/* Under /slurm and /slurmdb an answer has the shape that its version has. */
+static void expect(struct answer *answer)
+{
+    const struct exchange *x = answer->x;
+    const struct api_operation *operation =
+        x->version && x->route
+            ? api_operation_of(x->version, http_method_name(x->route->method), x->route->path)
+            : NULL;
+
+    jsonw_expect(&answer->json, x->version,
+                 operation ? api_object(x->version, operation->answer) : NULL);
+}
+
 struct answer *answer_new(struct exchange *x)
 {
     struct answer *answer = NEW(struct answer);
 
     answer->x = x;
     (x->format == FORMAT_YAML ? jsonw_init_yaml : jsonw_init)(&answer->json, &answer->out);
-    answer->json.version = x->version;
+    expect(answer);
     jsonw_object(&answer->json, NULL);
     return answer;
 }

@@ -57,6 +57,9 @@ struct events {
     struct listener *listeners;
     unsigned listening;
     bool live;
+    bool always;                     /* the stream runs without listeners too: update_time asks */
+    int64_t live_s;                  /* since when it runs without a gap; 0: it does not */
+    int64_t changed_s[EVENTS_KINDS]; /* the last change of each */
 };
 
 /* ---- listeners ---- */
@@ -204,6 +207,23 @@ static void named_changed(struct events *events, const char *kind, const char *n
     str_done(&out);
 }
 
+/* A job that starts or ends changes what its nodes have free, too. */
+static void note_changes(struct events *events, const WatchChangesReply *reply)
+{
+    int64_t now_s = clock_wall_s();
+
+    if (!events->live_s || reply->reset)
+        events->live_s = now_s;
+    if (reply->n_jobs)
+        events->changed_s[EVENTS_JOBS] = events->changed_s[EVENTS_NODES] = now_s;
+    if (reply->n_nodes)
+        events->changed_s[EVENTS_NODES] = now_s;
+    if (reply->partitions)
+        events->changed_s[EVENTS_PARTITIONS] = events->changed_s[EVENTS_NODES] = now_s;
+    if (reply->reservations)
+        events->changed_s[EVENTS_RESERVATIONS] = events->changed_s[EVENTS_NODES] = now_s;
+}
+
 static void on_change(void *ctx, const ProtobufCMessage *message)
 {
     struct events *events = ctx;
@@ -213,6 +233,7 @@ static void on_change(void *ctx, const ProtobufCMessage *message)
     events->private_data = mem_strdup(reply->private_data);
     events->live = true;
     events->index = reply->index;
+    note_changes(events, reply);
     if (reply->reset) { /* what was before is not known */
         forget_all(events);
         events->oldest = reply->index;
@@ -233,6 +254,7 @@ static void on_over(void *ctx, const ProtobufCMessage *reply, const struct err *
 {
     struct events *events = ctx;
 
+    events->live_s = 0;
     (void)reply;
     events->ask = NULL;
     events->live = false;
@@ -249,8 +271,15 @@ static void watch(struct events *events)
                                    .ours = true,
                                    .endless = true };
 
-    if (!events->ask && events->listeners)
+    if (!events->ask && (events->listeners || events->always))
         events->ask = ask_own(events->rest->upstream, &call, events, on_over, on_change);
+}
+
+bool events_changed(struct events *events, enum events_of what, int64_t since_s)
+{
+    events->always = true;
+    watch(events);
+    return !events->live_s || since_s <= events->live_s || since_s <= events->changed_s[what];
 }
 
 static void on_again(struct timer *timer)

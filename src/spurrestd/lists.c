@@ -11,17 +11,21 @@
 #include "proto/controller.pb-c.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
+#include "schema/node_view.h"
 #include "spurrestd/answer.h"
 #include "spurrestd/ask.h"
+#include "spurrestd/events.h"
 #include "spurrestd/params.h"
 #include "spurrestd/routes.h"
 #include "sys/clock.h"
+#include "wire/pb_unpack.h"
 
 struct listing {
     struct answer *answer;
     int64_t now_us, changed_us; /* changed_us: the newest change that was seen */
     uint64_t limit, cursor, count, last;
     bool began, more;
+    ListPartitionsReply *partitions;
 };
 
 static void listing_gone(struct exchange *x)
@@ -152,6 +156,16 @@ void list_jobs(struct exchange *x)
     list_jobs_request__init(request);
     request->has_all_states = request->all_states = true;
     request->has_with_spec = request->with_spec = true;
+    bool unchanged;
+    x->on_gone = NULL;
+    if (params_since(x, EVENTS_JOBS, &unchanged))
+        return;
+    if (unchanged) {
+        end_jobs(x);
+        return;
+    }
+    x->on_gone = listing_gone;
+    request->has_hidden_too = request->hidden_too = params_all(x);
     if (params_jobs(x, request, &listing->limit, &listing->cursor, &err) < 0) {
         x->on_gone = NULL;
         answer_error(x, &err, NULL);
@@ -258,7 +272,14 @@ void list_nodes(struct exchange *x)
 {
     ListNodesRequest *request = ARENA_NEW(&x->arena, ListNodesRequest);
 
+    bool unchanged;
+    if (params_since(x, EVENTS_NODES, &unchanged))
+        return;
     listing_new(x);
+    if (unchanged) {
+        end_list(x, "nodes");
+        return;
+    }
     list_nodes_request__init(request);
     if (x->args[0]) {
         request->names = (char **)(uintptr_t)&x->args[0];
@@ -276,11 +297,41 @@ void get_node(struct exchange *x)
     list_nodes(x);
 }
 
+/* What its nodes have together is shown too: partitions are written when these have come. */
+static void on_their_nodes(struct exchange *x, const ProtobufCMessage *message,
+                           const struct err *err)
+{
+    struct listing *listing = x->data;
+    ListPartitionsReply *reply = listing->partitions;
+
+    if (!err)
+        partitions_fill_tres(reply, (const void *)message, &x->arena);
+    struct jsonw *json = listing_json(x, "partitions");
+    for (size_t i = 0; i < reply->n_partitions; i++)
+        add_object(x, &partition_fields, reply->partitions[i], json);
+    end_list(x, "partitions");
+}
+
+static bool keep_partitions(struct exchange *x, const ProtobufCMessage *message)
+{
+    struct listing *listing = x->data;
+    size_t len = protobuf_c_message_get_packed_size(message);
+    CLEANUP(freep) uint8_t *packed = mem_new(len + 1);
+    ProtobufCMessage *copy = NULL;
+
+    protobuf_c_message_pack(message, packed);
+    if (pb_unpack(&list_partitions_reply__descriptor, &x->arena, packed, len, &copy, NULL) < 0)
+        return false;
+    listing->partitions = (ListPartitionsReply *)copy;
+    return true;
+}
+
 static void on_partitions(struct exchange *x, const ProtobufCMessage *message,
                           const struct err *err)
 {
     const ListPartitionsReply *reply = (const void *)message;
     struct listing *listing = x->data;
+    struct err own = { 0 };
 
     if (err && !(err->code == ERR_INVALID_PARTITION && x->args[0])) {
         x->on_gone = NULL;
@@ -293,18 +344,35 @@ static void on_partitions(struct exchange *x, const ProtobufCMessage *message,
     }
     if (reply->has_now_us)
         listing->now_us = reply->now_us;
-    struct jsonw *json = listing_json(x, "partitions");
-    for (size_t i = 0; i < reply->n_partitions; i++)
-        add_object(x, &partition_fields, reply->partitions[i], json);
-    end_list(x, "partitions");
+    if (!keep_partitions(x, message)) {
+        x->on_gone = NULL;
+        err_set(&own, ERR_INTERNAL, "the partitions cannot be read");
+        answer_error(x, &own, NULL);
+        return;
+    }
+    ListNodesRequest *request = ARENA_NEW(&x->arena, ListNodesRequest);
+    list_nodes_request__init(request);
+    const struct ask_call call = { .method = "ListNodes",
+                                   .message = &request->base,
+                                   .reply = &list_nodes_reply__descriptor,
+                                   .done = on_their_nodes };
+    ask_start(x, &call);
 }
 
 void list_partitions(struct exchange *x)
 {
     ListPartitionsRequest *request = ARENA_NEW(&x->arena, ListPartitionsRequest);
 
+    bool unchanged;
+    if (params_since(x, EVENTS_PARTITIONS, &unchanged))
+        return;
     listing_new(x);
+    if (unchanged) {
+        end_list(x, "partitions");
+        return;
+    }
     list_partitions_request__init(request);
+    request->has_hidden_too = request->hidden_too = params_all(x);
     if (x->args[0]) {
         request->names = (char **)(uintptr_t)&x->args[0];
         request->n_names = 1;

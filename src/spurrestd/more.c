@@ -6,6 +6,7 @@
 
 #include "base/hostlist.h"
 #include "proto/controller.pb-c.h"
+#include "schema/diag.h"
 #include "schema/job_view.h"
 #include "schema/names.h"
 #include "schema/objects_json.h"
@@ -14,6 +15,7 @@
 #include "spurrestd/answer.h"
 #include "spurrestd/ask.h"
 #include "spurrestd/body.h"
+#include "spurrestd/events.h"
 #include "spurrestd/params.h"
 #include "spurrestd/routes.h"
 #include "sys/clock.h"
@@ -277,6 +279,13 @@ void list_reservations(struct exchange *x)
 {
     ListReservationsRequest *request = ARENA_NEW(&x->arena, ListReservationsRequest);
 
+    bool unchanged;
+    if (params_since(x, EVENTS_RESERVATIONS, &unchanged))
+        return;
+    if (unchanged) {
+        answer_send(answer_new(x));
+        return;
+    }
     list_reservations_request__init(request);
     if (x->args[0]) {
         request->names = (char **)(uintptr_t)&x->args[0];
@@ -585,29 +594,6 @@ void get_reconfigure(struct exchange *x)
     start(x, "Reconfigure", empty(x), &done_reply__descriptor, true, on_done);
 }
 
-static void add_calls(struct jsonw *json, const char *key, CallStat *const *list, size_t count,
-                      bool users)
-{
-    jsonw_list(json, key);
-    for (size_t i = 0; i < count; i++) {
-        const CallStat *stat = list[i];
-        jsonw_object(json, NULL);
-        if (users) {
-            jsonw_number(json, "user_id", stat->id);
-            jsonw_text(json, "user", stat->name);
-        } else {
-            jsonw_number(json, "type_id", (int64_t)i);
-            jsonw_text(json, "message_type", stat->name);
-        }
-        jsonw_number(json, "count", (int64_t)stat->count);
-        jsonw_number(json, "total_time", (int64_t)stat->total_us);
-        jsonw_set(json, "average_time", stat->count > 0, false,
-                  stat->count ? (int64_t)(stat->total_us / stat->count) : 0);
-        jsonw_object_end(json);
-    }
-    jsonw_list_end(json);
-}
-
 static void on_diag(struct exchange *x, const ProtobufCMessage *message, const struct err *err)
 {
     const DiagReply *d = (const void *)message;
@@ -617,42 +603,7 @@ static void on_diag(struct exchange *x, const ProtobufCMessage *message, const s
         return;
     }
     struct answer *answer = answer_new(x);
-    struct jsonw *json = &answer->json;
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
-        { "jobs_submitted", d->jobs_submitted },
-        { "jobs_started", d->jobs_started },
-        { "jobs_completed", d->jobs_completed },
-        { "jobs_canceled", d->jobs_cancelled },
-        { "jobs_failed", d->jobs_failed },
-        { "jobs_pending", d->jobs_pending },
-        { "jobs_running", d->jobs_running },
-        { "schedule_cycle_max", d->plan_us_max },
-        { "schedule_cycle_last", d->plan_us_last },
-        { "schedule_cycle_sum", d->plan_us_total },
-        { "schedule_cycle_total", d->plans },
-        { "schedule_cycle_mean", d->plans ? d->plan_us_total / d->plans : 0 },
-        { "schedule_queue_length", d->jobs_pending },
-        { "bf_backfilled_jobs", d->plan_backfilled },
-        { "dbd_agent_queue_size", d->journal_unsent },
-        { "parts_packed", 1 },
-        { "server_thread_count", 1 },
-        { "agent_queue_size", 0 },
-        { "agent_count", d->nodes_connected },
-    };
-    jsonw_object(json, "statistics");
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        jsonw_number(json, numbers[i].key, (int64_t)numbers[i].value);
-    jsonw_set(json, "req_time", true, false, d->now_us / 1000000);
-    jsonw_set(json, "req_time_start", true, false, d->since_us / 1000000);
-    jsonw_set(json, "job_states_ts", true, false, d->now_us / 1000000);
-    jsonw_set(json, "bf_when_last_cycle", true, false, d->plan_last_us / 1000000);
-    jsonw_bool(json, "bf_active", false);
-    add_calls(json, "rpcs_by_message_type", d->calls_by_method, d->n_calls_by_method, false);
-    add_calls(json, "rpcs_by_user", d->calls_by_user, d->n_calls_by_user, true);
-    jsonw_object_end(json);
+    diag_add_json(d, 0, &answer->json);
     answer_send(answer);
 }
 

@@ -135,6 +135,8 @@ static void add_list_of(struct jsonw *json, const char *key, const char *schema)
     jsonw_object_end(json);
 }
 
+static void add_slurm_types(struct jsonw *json);
+
 static void add_schemas(struct jsonw *json)
 {
     static const struct {
@@ -167,6 +169,15 @@ static void add_schemas(struct jsonw *json)
     add_simple(json, "number", "integer");
     jsonw_object_end(json);
     jsonw_object_end(json);
+    jsonw_object(json, "optional_decimal");
+    jsonw_text(json, "type", "object");
+    jsonw_object(json, "properties");
+    add_simple(json, "set", "boolean");
+    add_simple(json, "infinite", "boolean");
+    add_simple(json, "number", "number");
+    jsonw_object_end(json);
+    jsonw_object_end(json);
+    add_slurm_types(json);
     jsonw_object(json, "error");
     jsonw_text(json, "type", "object");
     jsonw_object(json, "properties");
@@ -177,6 +188,99 @@ static void add_schemas(struct jsonw *json)
     jsonw_object_end(json);
     jsonw_object_end(json);
     jsonw_object_end(json);
+}
+
+/* ---- Slurm's objects, by slurm_api.tsv ---- */
+
+static void add_slurm_shape(struct jsonw *json, const char *key, unsigned version,
+                            const struct api_shape *shape);
+
+static void add_type(struct jsonw *json, const char *key, unsigned version,
+                     const struct api_type *type)
+{
+    bool any = false;
+
+    jsonw_object(json, key);
+    jsonw_text(json, "type", "object");
+    jsonw_object(json, "properties");
+    for (size_t i = 0; i < type->count; i++) {
+        add_slurm_shape(json, type->fields[i].name, version, &type->fields[i].shape);
+        any = any || type->fields[i].required;
+    }
+    jsonw_object_end(json);
+    if (any) {
+        jsonw_list(json, "required");
+        for (size_t i = 0; i < type->count; i++) {
+            if (type->fields[i].required)
+                jsonw_text(json, NULL, type->fields[i].name);
+        }
+        jsonw_list_end(json);
+    }
+    jsonw_object_end(json);
+}
+
+static void add_type_ref(struct jsonw *json, const char *key, unsigned version, const char *name)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "#/components/schemas/v0.0.%u_%s", version, name);
+    jsonw_object(json, key);
+    jsonw_text(json, "$ref", text);
+    jsonw_object_end(json);
+}
+
+static void add_words(struct jsonw *json, const char *words)
+{
+    const char *cursor = words;
+    struct span word;
+
+    jsonw_text(json, "type", "string");
+    jsonw_list(json, "enum");
+    while (str_next(&cursor, "|", &word))
+        jsonw_text_len(json, NULL, word.ptr, word.len);
+    jsonw_list_end(json);
+}
+
+static void add_slurm_shape(struct jsonw *json, const char *key, unsigned version,
+                            const struct api_shape *shape)
+{
+    static const char *const types[] = {
+        [API_TEXT] = "string", [API_INT] = "integer", [API_NUM] = "number", [API_BOOL] = "boolean"
+    };
+
+    if (shape->kind == API_OBJECT && shape->type->name) {
+        add_type_ref(json, key, version, shape->type->name);
+    } else if (shape->kind == API_OBJECT) {
+        add_type(json, key, version, shape->type);
+    } else if (shape->kind == API_SET) {
+        add_ref(json, key, shape->decimal ? "optional_decimal" : "optional_number");
+    } else {
+        jsonw_object(json, key);
+        if (shape->kind == API_LIST) {
+            jsonw_text(json, "type", "array");
+            add_slurm_shape(json, "items", version, shape->item);
+        } else if (shape->kind == API_WORD) {
+            add_words(json, shape->words);
+        } else if (shape->kind != API_ANY) {
+            jsonw_text(json, "type", types[shape->kind]);
+            if (shape->kind == API_INT)
+                jsonw_text(json, "format", "int64");
+        }
+        jsonw_object_end(json);
+    }
+}
+
+static void add_slurm_types(struct jsonw *json)
+{
+    for (unsigned version = API_FIRST; version <= API_LAST; version++) {
+        size_t count;
+        const struct api_type *types = api_types(version, &count);
+        for (size_t i = 0; i < count; i++) {
+            char name[128];
+            snprintf(name, sizeof(name), "v0.0.%u_%s", version, types[i].name);
+            add_type(json, name, version, &types[i]);
+        }
+    }
 }
 
 /* ---- paths ---- */
@@ -245,7 +349,6 @@ static void add_body(struct jsonw *json, const char *path)
 
 static void add_path_parameters(struct jsonw *json, const char *path)
 {
-    jsonw_list(json, "parameters");
     for (const char *at = strchr(path, '{'); at; at = strchr(at + 1, '{')) {
         char name[64];
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, "}"), at + 1);
@@ -256,7 +359,6 @@ static void add_path_parameters(struct jsonw *json, const char *path)
         add_simple(json, "schema", "string");
         jsonw_object_end(json);
     }
-    jsonw_list_end(json);
 }
 
 /* slurm_v0042_get_job: as Slurm calls its operations. *word becomes the last word of the path that is not in braces. */
@@ -288,12 +390,98 @@ static void operation_id(const struct route *route, const char *path, struct str
     }
 }
 
-static void add_operation(struct jsonw *json, const struct route *route, const char *path)
+/* "slurm_{v}_get_job" is slurm_v0042_get_job. */
+static void add_slurm_id(struct str *out, const char *id, unsigned version)
 {
+    const char *at = strstr(id, "{v}");
+
+    if (!at)
+        str_add(out, id);
+    else
+        str_addf(out, "%.*sv00%u%s", (int)(at - id), id, version, at + 3);
+}
+
+static void add_query_parameters(struct jsonw *json, const char *names)
+{
+    const char *cursor = names;
+    struct span word;
+
+    while (cursor && str_next(&cursor, ",", &word)) {
+        jsonw_object(json, NULL);
+        jsonw_text_len(json, "name", word.ptr, word.len);
+        jsonw_text(json, "in", "query");
+        jsonw_bool(json, "required", false);
+        add_simple(json, "schema", "string");
+        jsonw_object_end(json);
+    }
+}
+
+static void add_slurm_contents(struct jsonw *json, unsigned version, const char *type)
+{
+    static const char *const types[] = { "application/json", "application/yaml" };
+
+    jsonw_object(json, "content");
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        jsonw_object(json, types[i]);
+        add_type_ref(json, "schema", version, type);
+        jsonw_object_end(json);
+    }
+    jsonw_object_end(json);
+}
+
+/* An operation of Slurm, as slurm_api.tsv has it. */
+static void add_slurm_operation(struct jsonw *json, const struct route *route, const char *path,
+                                unsigned version, const struct api_operation *operation)
+{
+    static const struct {
+        const char *status, *text;
+    } answers[] = { { "200", "It was done, and this is what was asked for." },
+                    { "default", "It was refused; errors say why." } };
+    struct str id = { 0 }, method = { 0 };
+
+    str_add(&method, http_method_name(route->method));
+    for (size_t i = 0; i < method.len; i++)
+        method.data[i] = (char)(method.data[i] + 32);
+    add_slurm_id(&id, operation->id, version);
+    jsonw_object(json, str_text(&method));
+    jsonw_text(json, "operationId", str_text(&id));
+    jsonw_text(json, "summary", route->help);
+    jsonw_list(json, "parameters");
+    add_path_parameters(json, path);
+    add_query_parameters(json, operation->params);
+    jsonw_list_end(json);
+    if (operation->body) {
+        jsonw_object(json, "requestBody");
+        add_slurm_contents(json, version, operation->body);
+        jsonw_object_end(json);
+    }
+    jsonw_object(json, "responses");
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        jsonw_object(json, answers[i].status);
+        jsonw_text(json, "description", answers[i].text);
+        if (operation->answer)
+            add_slurm_contents(json, version, operation->answer);
+        jsonw_object_end(json);
+    }
+    jsonw_object_end(json);
+    jsonw_object_end(json);
+    str_done(&id);
+    str_done(&method);
+}
+
+static void add_operation(struct jsonw *json, const struct route *route, const char *path,
+                          unsigned version)
+{
+    const struct api_operation *operation =
+        api_operation_of(version, http_method_name(route->method), route->path);
+
+    if (operation) {
+        add_slurm_operation(json, route, path, version, operation);
+        return;
+    }
     struct str id = { 0 };
     char word[64], method[16];
     size_t len = strlen(http_method_name(route->method));
-
     snprintf(method, sizeof(method), "%s", http_method_name(route->method));
     for (size_t i = 0; i < len; i++)
         method[i] = (char)(method[i] + 32);
@@ -301,7 +489,9 @@ static void add_operation(struct jsonw *json, const struct route *route, const c
     jsonw_object(json, method);
     jsonw_text(json, "operationId", str_text(&id));
     jsonw_text(json, "summary", route->help);
+    jsonw_list(json, "parameters");
     add_path_parameters(json, path);
+    jsonw_list_end(json);
     if (route->method == HTTP_POST)
         add_body(json, path);
     jsonw_object(json, "responses");
@@ -350,7 +540,7 @@ static void add_paths(struct jsonw *json)
             jsonw_object(json, path);
             for (size_t k = i; k < route_count; k++) {
                 if (spell(&routes[k], version, other, sizeof(other)) && strcmp(path, other) == 0)
-                    add_operation(json, &routes[k], path);
+                    add_operation(json, &routes[k], path, version);
             }
             jsonw_object_end(json);
         }
@@ -393,7 +583,8 @@ void get_openapi(struct exchange *x)
     jsonw_object(&json, "info");
     jsonw_text(&json, "title", "Spur REST API");
     jsonw_text(&json, "version", SPUR_VERSION);
-    jsonw_text(&json, "description", "The native API (/api/v1) and Slurm's (/slurm, /util).");
+    jsonw_text(&json, "description",
+               "The native API (/api/v1) and Slurm's (/slurm, /slurmdb, /util).");
     jsonw_object_end(&json);
     add_paths(&json);
     jsonw_object(&json, "components");

@@ -8,6 +8,8 @@
 
 #include "schema/names.h"
 #include "spurrestd/answer.h"
+#include "spurrestd/events.h"
+#include "spurrestd/rest.h"
 
 enum { LIST_MOST = 1000, PAGE_MOST = 100000 };
 
@@ -94,4 +96,60 @@ bool params_bad_job(struct exchange *x)
     else
         answer_error(x, &err, NULL);
     return true;
+}
+
+static bool has_flag(const struct exchange *x, const char *flag)
+{
+    const char *cursor = exchange_query(x, "flags");
+    struct span word;
+
+    while (cursor && str_next(&cursor, ",", &word)) {
+        if (span_ieq(word, flag))
+            return true;
+    }
+    return false;
+}
+
+bool params_all(const struct exchange *x)
+{
+    return has_flag(x, "ALL");
+}
+
+/* Details are always there, and so are all of this cluster; there are no federations, so none has siblings. */
+static int check_flags(const struct exchange *x, struct err *err)
+{
+    static const char *const known[] = { "ALL",     "DETAIL",     "MIXED", "LOCAL",
+                                         "SIBLING", "FEDERATION", "FUTURE" };
+    const char *cursor = exchange_query(x, "flags");
+    struct span word;
+
+    while (cursor && str_next(&cursor, ",", &word)) {
+        bool found = false;
+        for (size_t i = 0; i < ARRAY_LEN(known); i++)
+            found = found || span_ieq(word, known[i]);
+        if (!found)
+            return err_set(err, ERR_INVALID, "flags: '%.*s' is not a flag of a list",
+                           (int)MIN(word.len, 64), word.ptr);
+    }
+    return 0;
+}
+
+bool params_since(struct exchange *x, unsigned what, bool *unchanged)
+{
+    const char *text = exchange_query(x, "update_time");
+    struct err err = { 0 };
+    int64_t since_s;
+
+    *unchanged = false;
+    if (!x->version)
+        return false;
+    if (check_flags(x, &err) == 0 && !str_is_empty(text)) {
+        if (!str_to_i64(text, 0, INT64_C(1) << 40, &since_s))
+            err_set(&err, ERR_INVALID, "update_time '%.32s' is not seconds since 1970", text);
+        else
+            *unchanged = !events_changed(x->rest->events, (enum events_of)what, since_s);
+    }
+    if (err.code)
+        answer_error(x, &err, NULL);
+    return err.code != 0;
 }

@@ -40,6 +40,8 @@ route_handler delete_job, delete_jobs, post_job, post_hold, post_release, post_s
 route_handler not_possible, delete_partition, get_whoami, get_explain, get_steps, get_jobs_state,
     list_licenses, list_reservations, delete_reservation, post_reservation, post_node,
     get_reconfigure, get_diag, post_hostnames, post_hostlist;
+/* facts.c */
+route_handler get_shares, get_resources, get_conf;
 /* logs.c, events.c, metrics.c, openapi.c */
 route_handler get_logs, get_events, get_metrics, get_openapi;
 /* ping.c */

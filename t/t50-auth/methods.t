@@ -33,7 +33,7 @@ REST = set()  # spurrestd, by its certificate; see t70-rest
 SECRET = "secret"  # anybody who knows the secret that the request holds; here nobody does
 C, A, P = "/spur.Controller/", "/spur.Agents/", "/spur.Peers/"
 rows = {
-    "/spur.Shares/List": PEOPLE, "/spur.Accounting/ListHistory": PEOPLE, "/spur.Accounts/List": PEOPLE, "/spur.Accounts/Change": PEOPLE, "/spur.Accounting/Status": PEOPLE,
+    "/spur.Shares/List": PEOPLE, "/spur.Accounting/ListHistory": PEOPLE, "/spur.Accounts/List": PEOPLE, "/spur.Accounts/Change": PEOPLE, "/spur.Usage/Sum": PEOPLE, "/spur.Usage/Sizes": PEOPLE, "/spur.Accounting/Status": PEOPLE,
     C + "SubmitJob": PEOPLE, C + "ListJobs": READERS, C + "GetJob": READERS, C + "CancelJobs": PEOPLE,
     C + "UpdateJob": PEOPLE, C + "Requeue": PEOPLE, C + "Suspend": STAFF, C + "WatchJob": PEOPLE,
     C + "FinishJob": PEOPLE, C + "Explain": READERS, C + "JobAccess": PEOPLE, C + "ListSteps": READERS,

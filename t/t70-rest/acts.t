@@ -80,7 +80,7 @@ is "licences" "$(call "$user" "$R/slurm/v0.0.42/licenses/" | field '[(l["License
 is "who am I" "$(call "$operator" "$R/api/v1/whoami" | field 'd["user"], d["operator"], d["administrator"]')" "('daemon', True, False)"
 is "host lists" "$(post "$user" /util/v0.0.44/hostnames -d '{"hostlist": "n[1-3]"}' | field 'd["hostnames"]') $(post "$user" /util/v0.0.44/hostlist -d '{"hostnames": ["n1","n2","n3"]}' | field 'd["hostlist"]')" "['n1', 'n2', 'n3'] n[1-3]"
 is "diag counts" "$(call "$user" "$R/slurm/v0.0.42/diag/" | field 'd["statistics"]["jobs_submitted"] > 3')" True
-is "what is not possible is said" "$(status "$user" "$R/slurm/v0.0.42/shares")" 422
+is "what is not possible is said" "$(status "$admin" -X POST -H "Content-Type: application/json" -d "{}" "$R/slurm/v0.0.44/new/node/")" 422
 
 # ---- every route, by nobody, by a wrong token, by an expired one, by users and staff ----
 call "$user" "$R/openapi.json" >"$T/openapi.json"

@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-Calls operations of Slurm's API, and holds each answer against the facts in schema.tsv: no field that the version
-does not have, none missing, each of the right shape. Arguments: address, tokens by name (JSON), schema.tsv.
+Calls operations of Slurm's API, and holds each answer against the facts in slurm_api.tsv: no field that the version
+does not have, none missing, each of the right shape. Arguments: address, tokens by name (JSON), slurm_api.tsv.
 """
-import json, sys, urllib.request, urllib.error, urllib.parse
+import http.client, json, sys, urllib.parse
 
 base, tokens, facts = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
 operations, objects = [], {}
 for line in open(facts):
     kind, *rest = line.rstrip("\n").split("\t")
+    if kind not in "OF":
+        continue
+    first, last = rest[2].split("-")
     if kind == "O":
-        operations.append((rest[0], rest[1], rest[2], [int(v) for v in rest[3].split(",")]))
-    elif kind == "F":
-        name, field, shape, required, versions = rest
-        for v in versions.split(","):
-            objects.setdefault((int(v), name), {})[field] = (shape, required == "required")
+        operations.append((rest[0], rest[1], rest[3], range(int(first), int(last) + 1)))
+    else:
+        name, field, _, shape, required = rest
+        for v in range(int(first), int(last) + 1):
+            objects.setdefault((v, name), {})[field] = (shape, required == "required")
 
 
 class Check:
@@ -80,20 +83,18 @@ class Check:
                 self.shape(f"{where}.{key}", value[key], below[0])
 
 
+connection = http.client.HTTPConnection(urllib.parse.urlparse(base).netloc, timeout=60)
+
+
 def call(who, method, path, body=None):
-    request = urllib.request.Request(base + path, method=method, headers={"X-SLURM-USER-TOKEN": tokens[who]})
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("Content-Type", "application/json")
+    headers = {"X-SLURM-USER-TOKEN": tokens[who], "Content-Type": "application/json"}
+    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+    answer = connection.getresponse()
+    text = answer.read()
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        text = error.read()
-        try:
-            return error.code, json.loads(text)
-        except ValueError:
-            return error.code, text.decode()
+        return answer.status, json.loads(text)
+    except ValueError:
+        return answer.status, text.decode()
 
 
 

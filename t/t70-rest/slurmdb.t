@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# seconds: 300
 #
 # Slurm's /slurmdb in all four versions: every operation acts on spurdbd, answers in that version's shape, and is
 # refused to those who may not.
@@ -30,7 +31,7 @@ ok "a job for the history" wait_for 30 job_is "$id" COMPLETED
 in_history() { sacct -n -X -j "$id" -o state | grep -q COMPLETED; }
 ok "it is there" wait_for 30 in_history
 tokens=$(printf '{"admin": "%s", "operator": "%s", "user": "%s"}' "$(spur token | cut -d= -f2)" "$(spur token -u daemon | cut -d= -f2)" "$(spur token -u nobody | cut -d= -f2)")
-operations() { python3 "$HERE/slurmdb_operations.py" "$R" "$tokens" "$HERE/schema.tsv" "$id" >"$T/out" 2>&1; }
+operations() { python3 "$HERE/slurmdb_operations.py" "$R" "$tokens" "$HERE/../../src/schema/slurm_api.tsv" "$id" >"$T/out" 2>&1; }
 operations || sed "s/^/# /" "$T/out"
 is "every operation of /slurmdb, in each version" "$(grep -c "^# not so\|^Traceback" "$T/out") $(grep -c "checks" "$T/out")" "0 1"
 
