@@ -18,155 +18,11 @@
 
 #include "base/vec.h"
 #include "core/job.h"
-#include "proto/config.pb-c.h"
+#include "policy/accounts.h"
+#include "policy/limits_why.h"
 
 struct state;
 struct partition;
-
-enum {
-    TRES_CPU,
-    TRES_MEM, /* MB */
-    TRES_NODE,
-    TRES_BILLING,
-    TRES_FIXED, /* more follow: gres/gpu, license/matlab, … */
-    TRES_MOST = 16,
-};
-
-/* What the name of a TRES begins with decides which word a limit on it has. */
-enum tres_kind {
-    TRES_IS_CPU,
-    TRES_IS_MEM,
-    TRES_IS_NODE,
-    TRES_IS_ENERGY,
-    TRES_IS_GRES,
-    TRES_IS_LICENSE,
-    TRES_IS_BB,
-    TRES_IS_BILLING,
-    TRES_IS_OTHER,
-    TRES_KINDS,
-};
-
-struct tres {
-    const char *name;        /* "gres/gpu:mi300x" */
-    const char *what, *type; /* "gpu", "mi300x" or NULL; of a licence its name */
-    enum tres_kind kind;
-};
-
-#define NO_LIMIT UINT64_MAX
-#define FRACTION (UINT64_C(1) << 32) /* the whole; (3) */
-
-/* Limits that are one number. */
-enum bound {
-    GRP_JOBS,
-    GRP_SUBMIT,
-    GRP_ACCRUE, /* waiting jobs whose age counts */
-    GRP_WALL,   /* seconds */
-    MAX_JOBS,   /* of an association; of a QOS: per user */
-    MAX_SUBMIT,
-    MAX_JOBS_ACCT,
-    MAX_SUBMIT_ACCT,
-    MAX_ACCRUE,
-    MAX_ACCRUE_ACCT,
-    MAX_WALL, /* seconds */
-    BOUNDS,
-};
-/* Limits that are numbers of TRES. */
-enum tres_limit {
-    GRP_TRES,
-    GRP_TRES_MINS,
-    GRP_TRES_RUN_MINS,
-    MAX_TRES_JOB,
-    MAX_TRES_NODE,
-    MAX_TRES_MINS_JOB,
-    MAX_TRES_USER,
-    MAX_TRES_ACCT,
-    MAX_TRES_RUN_MINS_USER,
-    MAX_TRES_RUN_MINS_ACCT,
-    MIN_TRES_JOB,
-    TRES_BOUNDS,
-};
-struct tres_limits {
-    uint64_t count[BOUNDS];
-    uint64_t tres[TRES_BOUNDS][TRES_MOST];
-    uint32_t has_tres[TRES_BOUNDS]; /* a bit for each that is limited */
-};
-
-/* Who counts jobs. */
-struct holder {
-    uint32_t number; /* index in the planner's tallies; may be another after a configuration */
-    uint32_t jobs, submitted;
-    uint32_t accruing; /* waiting jobs whose age counts */
-    uint64_t used[TRES_MOST];
-    uint64_t run_end[TRES_MOST]; /* sum of what is used times the second it ends by */
-    bool keeps;                  /* the following: of associations and QOS, not of their parts */
-    bool no_decay;
-    uint64_t rate[TRES_MOST]; /* of usage: what is used times the usage factor in thousandths */
-    uint64_t wall_rate;
-    uint64_t usage[TRES_MOST]; /* sixteenths of TRES-seconds; (2) */
-    uint64_t wall;             /* sixteenths of seconds */
-    int64_t usage_us;
-    uint64_t seed, hash; /* of its name; of its usage, for the digest */
-};
-
-struct assoc {
-    struct holder holder;
-    const char *account, *user, *partition; /* user and partition NULL: the account itself */
-    const ProtobufCMessage *conf;           /* its section, of the state's configuration; or NULL */
-    struct assoc *parent;                   /* NULL for root */
-    uint32_t fairshare, priority, depth;
-    struct tres_limits tres_limits; /* Max limits with those of the parents filled in */
-    const struct assoc *share_of;   /* whose share it uses: its own, or ("parent") one above */
-    uint64_t shares_below; /* of its children, and of those of accounts that use its share */
-    uint64_t norm_shares;  /* of the whole tree */
-    uint64_t share_used;   /* billing, as of when shares were worked out */
-    uint64_t factor;       /* fair share, for users */
-    const uint64_t *qos;   /* bits of those it may use; NULL: all */
-    uint64_t *own_qos;     /* the same when it names them itself */
-    uint32_t qos_words, own_words;
-    const struct qos *default_qos;
-    VEC(struct assoc *) children; /* in no order that means anything */
-    struct assoc *next_of_user;   /* the same */
-    bool ages;                    /* has limits on how many may age */
-    uint8_t mark;                 /* while a configuration is taken; accounts_change.c */
-    char names[];
-};
-
-enum qos_flag {
-    QOS_DENY_ON_LIMIT = 1,
-    QOS_ENFORCE_THRESHOLD = 2,
-    QOS_NO_DECAY = 4,
-    QOS_NO_RESERVE = 8,
-    QOS_OVER_PART = 16,
-    QOS_PART_MAX_NODES = 32,
-    QOS_PART_MIN_NODES = 64,
-    QOS_PART_TIME = 128,
-    QOS_REQUIRES_RESV = 256,
-    QOS_FACTOR_SAFE = 512,
-    QOS_RELATIVE = 1024, /* its limits are parts of a hundred of what there is */
-};
-
-struct qos {
-    struct holder holder;
-    const char *name;
-    const ConfQos
-        *conf;      /* its section, of the state's configuration; NULL: it is there of itself */
-    uint32_t index; /* its bit; its own while it is there */
-    uint32_t priority;
-    unsigned flags;
-    uint32_t usage_factor; /* thousandths */
-    uint32_t limit_factor; /* thousandths; 0 none */
-    uint32_t min_priority; /* that a job needs to have resources kept for it; 0 none */
-    uint64_t threshold;    /* of FRACTION; 0 none */
-    char **preempts;       /* names of QOS whose jobs its jobs may preempt */
-    size_t preempt_count;
-    const char *preempt_mode;          /* of its own jobs; NULL: as for all */
-    int64_t preempt_exempt_s, grace_s; /* exempt -1: as for all */
-    struct tres_limits tres_limits;
-    struct map *users, *accounts; /* uid, account → struct holder */
-    struct arena *texts;
-    bool ages;    /* has limits on how many may age */
-    uint8_t mark; /* while a configuration is taken; accounts_change.c */
-};
 
 /*
  * Jobs with the same owner, account, QOS and partitions: the same counters count them, so what they
@@ -187,8 +43,6 @@ static inline const struct qos *job_qos(const struct job *job)
     return job->billing_group ? job->billing_group->qos : NULL;
 }
 
-/* What AccountingStorageEnforce asks for. */
-enum { ENFORCE_ASSOCS = 1, ENFORCE_LIMITS = 2, ENFORCE_QOS = 4, ENFORCE_SAFE = 8 };
 unsigned state_enforce(const struct state *state);
 
 /* The TRES that are counted, in order; index is the one of all arrays above. */
@@ -254,24 +108,6 @@ void tallies_add(const struct state *state, struct tallies *tallies,
 int64_t limits_seconds(const struct job *job);
 void tallies_done(struct tallies *tallies);
 
-/* What the answer depends on, for who asks again and again. */
-enum limit_is {
-    LIMIT_OTHER, /* time too */
-    LIMIT_JOBS,  /* holder->jobs alone: it is in the way of every job that the same holders count */
-    LIMIT_TRES,  /* holder->used of the TRES, and how much of it the job asks for */
-};
-struct limit_hit {
-    enum limit_is is;
-    unsigned reason; /* REASON_*: 0 when nothing is in the way */
-    const struct assoc *assoc;
-    const struct qos *qos;   /* whose limit it is */
-    const char *part;        /* " of user alice", "" */
-    const char *limit;       /* "GrpTRES" */
-    const struct tres *tres; /* NULL when it is not about one */
-    uint64_t most, used, asks;
-    bool past;                   /* it is what was used so far, which decays */
-    const struct holder *holder; /* when this one counts less, it may be another answer; or NULL */
-};
 /*
  * May a job with such a charge start now in that partition? `planned` may be NULL. Costs the depth
  * of the tree. Without ENFORCE_LIMITS nothing is in the way.
@@ -289,8 +125,6 @@ bool state_accrue_limit(const struct state *state, const struct job *job, struct
  * it does not, or the limit is about something else.
  */
 int64_t limit_decays_us(const struct state *state, const struct limit_hit *hit);
-/* The limit, what is in use and whose it is, as a sentence. */
-void limit_hit_text(const struct limit_hit *hit, struct str *out);
 
 /* ---- priority.c: the order ---- */
 

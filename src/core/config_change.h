@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "core/sections.h"
 #include "core/state.h"
+#include "schema/sections.h"
 
 /* What the configuration of a state is, without referring to the state. */
 struct config_base {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/apply.h"
-#include "core/sections.h"
+#include "schema/sections.h"
 #include "wire/pb.h"
 
 static int wrong(struct err *err, const char *what, const char *name)

@@ -104,6 +104,7 @@ void state_free(struct state *state)
     vec_each (struct trigger *, trigger, &state->triggers)
         trigger_free(*trigger);
     vec_done(&state->triggers);
+    accrue_clear(state->accounts);
     accounts_free(state->accounts);
     vec_done(&state->nodes);
     vec_done(&state->sections);

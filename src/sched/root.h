@@ -23,12 +23,12 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/units.h"
 #include "base/vec.h"
 #include "core/accounts.h"
 #include "core/shape.h"
 #include "sched/sched.h"
 
-#define US_PER_S INT64_C(1000000)
 /* The planner assumes that a job without a time limit ends after this. */
 #define UNLIMITED_US (INT64_C(365) * 86400 * US_PER_S)
 

@@ -17,8 +17,8 @@
 
 #include "base/hostlist.h"
 #include "core/config_change.h"
-#include "core/sections.h"
 #include "schema/conf.h"
+#include "schema/sections.h"
 #include "wire/pb.h"
 
 static uint64_t nodesets_hash(const Config *config)
@@ -101,7 +101,8 @@ static int look_at(struct node_change *change, struct state *state, const Config
 
     if (code == 0)
         code = look_partitions(state, config, sections, err);
-    return code < 0 ? code : accounts_validate(state, config, sections, err);
+    return code < 0 ? code
+                    : accounts_validate(state ? state->accounts : NULL, config, sections, err);
 }
 
 int core_admit_config(const Config *config, struct err *err)

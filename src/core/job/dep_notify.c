@@ -18,43 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "core/job/jobs.h"
 
 /* How many are told by a command that brings notice, and by a CmdTime. */
 enum { TOLD_AT_ONCE = 64, TOLD_BY_TIME = 300 };
-enum { SEED_NEWS = 100 };
 enum { ITEMS_AS_ONE = 64, TWINS_AS_ONE = 16 }; /* looked at for the cost of one that is told */
-
-static uint64_t fold(uint64_t hash, uint64_t value)
-{
-    return hash_mix(hash ^ value) + UINT64_C(0x9e3779b97f4a7c15);
-}
-
-static uint64_t fold_fate(uint64_t hash, const struct fate *fate)
-{
-    hash =
-        fold(hash, (uint64_t)fate->started | (uint64_t)fate->ended << 1 | (uint64_t)fate->ok << 2);
-    return fold(hash, (uint64_t)fate->start_us);
-}
-
-uint64_t dep_notify_hash(const struct dep_notice *notice)
-{
-    uint64_t hash = fold(fold(SEED_NEWS, notice->number), notice->key);
-
-    hash =
-        fold(hash, (uint64_t)notice->task << 2 | (uint64_t)notice->array << 1 | notice->singleton);
-    hash = fold_fate(fold_fate(hash, &notice->all), &notice->one);
-    hash = fold(fold(hash, (uint64_t)notice->time_us), notice->ids.sum);
-    return fold(hash, (uint64_t)notice->twin_of << 32 | notice->twin);
-}
-
-void dep_notify_changed(struct state *state, struct dep_notice *notice)
-{
-    state->digest -= notice->hash;
-    notice->hash = dep_notify_hash(notice);
-    state->digest += notice->hash;
-}
 
 static struct wait_map *map_of(struct state *state, const struct dep_notice *notice)
 {

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/limits_why.h"
 #include "core/policy/policy.h"
+#include "policy/limits_why.h"
 
 struct accrue_line {
     VEC(struct billing_group_record *) billing_groups;
@@ -76,19 +76,6 @@ uint64_t accrue_room(const struct state *state, const struct job *job, struct li
             look_at(&room, &at->tres_limits, MAX_ACCRUE, &at->holder, NULL, at);
     }
     return room.jobs;
-}
-
-bool tres_limits_age(const struct tres_limits *tres_limits)
-{
-    return tres_limits->count[GRP_ACCRUE] != NO_LIMIT ||
-           tres_limits->count[MAX_ACCRUE] != NO_LIMIT ||
-           tres_limits->count[MAX_ACCRUE_ACCT] != NO_LIMIT;
-}
-
-void accrue_read(struct accounts *accounts)
-{
-    accounts->accrue_limited = accounts->accrue_bounds && accounts->enforce & ENFORCE_LIMITS &&
-                               !(accounts->flags & PRIO_ACCRUE_ALWAYS);
 }
 
 /* ---- lines ---- */

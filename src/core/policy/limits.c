@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "core/policy/limits_why.h"
+#include "policy/limits_why.h"
 
 /* One question. */
 struct look {

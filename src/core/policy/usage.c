@@ -9,29 +9,7 @@
 
 #include <string.h>
 
-#include "base/hash.h"
-
 enum { DEFAULT_PERIOD_S = 300 };
-
-/* Sixteenths of TRES-seconds that a rate in thousandths gives over a time. */
-uint64_t usage_over(uint64_t rate, int64_t us)
-{
-    unsigned __int128 much = (unsigned __int128)rate * (uint64_t)us * 16 / 1000 / US_PER_S;
-
-    return much > UINT64_MAX / 4 ? UINT64_MAX / 4 : (uint64_t)much;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    return MIN(a + b, UINT64_MAX / 2);
-}
-
-uint64_t holder_hash(const struct holder *holder)
-{
-    uint64_t hash = hash_bytes(holder->usage, sizeof(holder->usage), holder->seed);
-
-    return hash_mix(hash ^ holder->wall) + hash_mix((uint64_t)holder->usage_us);
-}
 
 void holder_rehash(struct state *state, struct holder *holder)
 {
@@ -42,36 +20,18 @@ void holder_rehash(struct state *state, struct holder *holder)
 
 void usage_settle(struct state *state, struct holder *holder)
 {
-    int64_t us = state->time_us - holder->usage_us;
-
-    if (!holder->keeps || us <= 0)
-        return;
-    for (size_t k = 0; k < state->accounts->tres_count && holder->wall_rate; k++)
-        holder->usage[k] = plus(holder->usage[k], usage_over(holder->rate[k], us));
-    if (holder->wall_rate)
-        holder->wall = plus(holder->wall, usage_over(holder->wall_rate, us));
-    holder->usage_us = state->time_us;
-    holder_rehash(state, holder);
-}
-
-uint64_t usage_now(const struct state *state, const struct holder *holder, size_t tres)
-{
-    int64_t us = MAX(state->time_us - holder->usage_us, 0);
-    uint64_t rate = holder->rate[tres];
-
-    return rate ? plus(holder->usage[tres], usage_over(rate, us)) : holder->usage[tres];
+    if (usage_settle_until(holder, state->accounts->tres_count, state->time_us))
+        holder_rehash(state, holder);
 }
 
 uint64_t holder_usage(const struct state *state, const struct holder *holder, size_t tres)
 {
-    return usage_now(state, holder, tres) / 16;
+    return usage_at(holder, tres, state->time_us) / 16;
 }
 
 uint64_t holder_wall_s(const struct state *state, const struct holder *holder)
 {
-    int64_t us = MAX(state->time_us - holder->usage_us, 0);
-
-    return plus(holder->wall, usage_over(holder->wall_rate, us)) / 16;
+    return usage_wall_at(holder, state->time_us) / 16;
 }
 
 /* ---- decay ---- */
@@ -82,22 +42,9 @@ static int64_t period_s(const struct state *state)
                                                      : DEFAULT_PERIOD_S;
 }
 
-/* What came since the last turn is not old yet; a reset (fraction 0) takes it too. */
-static uint64_t older(uint64_t was, uint64_t is, uint64_t fraction)
-{
-    return fraction ? mul_fraction(was, fraction) + (is - was) : 0;
-}
-
 static void decay(struct state *state, struct holder *holder, uint64_t fraction)
 {
-    struct holder was = *holder;
-
-    usage_settle(state, holder);
-    if (holder->no_decay && fraction)
-        return;
-    for (size_t k = 0; k < state->accounts->tres_count; k++)
-        holder->usage[k] = older(was.usage[k], holder->usage[k], fraction);
-    holder->wall = older(was.wall, holder->wall, fraction);
+    usage_decay(holder, state->accounts->tres_count, state->time_us, fraction);
     holder_rehash(state, holder);
 }
 
@@ -178,6 +125,12 @@ int64_t usage_next_due(const struct state *state)
     if (idle && (state->accounts->basic || !state->by_phase[PHASE_PENDING]))
         return NEVER;
     return state->priority_us + period_s(state) * US_PER_S;
+}
+
+void fairshare_update(struct state *state)
+{
+    state->priority_turn++;
+    fairshare_work_out(state->accounts, state->config, state->time_us);
 }
 
 bool usage_due(struct state *state)

@@ -17,16 +17,16 @@
 #include "base/map.h"
 #include "base/paged.h"
 #include "base/slots.h"
+#include "base/units.h"
 #include "base/vec.h"
 #include "core/core.h"
 #include "core/intern.h"
-#include "core/sections.h"
 #include "core/shape.h"
 #include "core/trigger.h"
 #include "schema/reasons.h"
+#include "schema/sections.h"
 
-#define US_PER_S INT64_C(1000000)
-#define NEVER    INT64_MAX
+#define NEVER INT64_MAX
 
 enum { JOBS_PER_PAGE = 512 };
 

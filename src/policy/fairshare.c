@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/policy.h"
+#include "policy/accounts.h"
 
 uint64_t exp2_minus(uint64_t num, uint64_t den)
 {
@@ -171,10 +171,9 @@ static uint64_t of_total(const struct accounts *accounts, const struct assoc *as
 }
 
 /* Own usage, and of the parent's what falls to the share. Parents come first. */
-static void classic(struct state *state)
+static void classic(struct accounts *accounts, const Config *config)
 {
-    struct accounts *accounts = state->accounts;
-    uint64_t damping = MAX(state->config->priority_fairshare_damping, 1);
+    uint64_t damping = MAX(config->priority_fairshare_damping, 1);
     uint64_t *effective = NEW_ARRAY(uint64_t, accounts->holders + 1);
 
     vec_each (struct assoc *, at, &accounts->assocs) {
@@ -197,9 +196,9 @@ static void classic(struct state *state)
     free(effective);
 }
 
-static void norm_shares(const struct state *state)
+static void norm_shares(const struct accounts *accounts, int64_t time_us)
 {
-    const assoc_list *all = &state->accounts->assocs;
+    const assoc_list *all = &accounts->assocs;
 
     for (size_t i = 0; i < all->len; i++) {
         struct assoc *assoc = all->items[i];
@@ -212,17 +211,15 @@ static void norm_shares(const struct state *state)
         if (assoc->share_of != assoc)
             shares = below; /* all of it */
         assoc->norm_shares = (uint64_t)((unsigned __int128)above * shares / below);
-        assoc->share_used = usage_now(state, &assoc->holder, TRES_BILLING);
+        assoc->share_used = usage_at(&assoc->holder, TRES_BILLING, time_us);
     }
 }
 
-static void work_out(struct state *state)
+static void work_out(struct accounts *accounts, const Config *config, int64_t time_us)
 {
-    struct accounts *accounts = state->accounts;
-
-    norm_shares(state);
+    norm_shares(accounts, time_us);
     if (accounts->flags & PRIO_NO_FAIR_TREE) {
-        classic(state);
+        classic(accounts, config);
         return;
     }
     struct ranking ranking = { .users = MAX(accounts->users, 1) };
@@ -230,14 +227,13 @@ static void work_out(struct state *state)
 }
 
 /* INCR_ONLY: who has jobs that wait keeps the factor they had. All of his have the same. */
-static void work_out_upwards(struct state *state)
+static void work_out_upwards(struct accounts *accounts, const Config *config, int64_t time_us)
 {
-    struct accounts *accounts = state->accounts;
     uint64_t *before = NEW_ARRAY(uint64_t, accounts->assocs.len + 1);
 
     for (size_t i = 0; i < accounts->assocs.len; i++)
         before[i] = accounts->assocs.items[i]->factor;
-    work_out(state);
+    work_out(accounts, config, time_us);
     for (size_t i = 0; i < accounts->assocs.len; i++) {
         struct assoc *assoc = accounts->assocs.items[i];
         if (assoc->user && assoc->holder.submitted > assoc->holder.jobs)
@@ -246,11 +242,10 @@ static void work_out_upwards(struct state *state)
     free(before);
 }
 
-void fairshare_update(struct state *state)
+void fairshare_work_out(struct accounts *accounts, const Config *config, int64_t time_us)
 {
-    state->priority_turn++;
-    if (state->accounts->flags & PRIO_INCR_ONLY)
-        work_out_upwards(state);
+    if (accounts->flags & PRIO_INCR_ONLY)
+        work_out_upwards(accounts, config, time_us);
     else
-        work_out(state);
+        work_out(accounts, config, time_us);
 }

@@ -2,9 +2,9 @@
 /*
  * limits_why.c - what a limit is called, and the reason of a job that waits for it
  */
-#include "core/policy/limits_why.h"
+#include "policy/limits_why.h"
 
-#include "core/policy/policy.h"
+#include "schema/reasons.h"
 
 static const struct {
     const char *of_assoc, *of_qos;

@@ -6,14 +6,13 @@
  * (2) Mostly sections come in the order they had: both lists are walked side by side, with a short
  *     look ahead where they part. When that does not help, a map of names does.
  */
-#include "core/sections.h"
+#include "schema/sections.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "core/record/record.h"
 #include "wire/pb.h"
 
 enum { LOOK_AHEAD = 16, FETCH_AHEAD = 8 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/accounts_change.h"
+#include "policy/change.h"
 #include "wire/pb.h"
 
 enum { FETCH_AHEAD = 8 };
@@ -16,8 +16,8 @@ enum { FETCH_AHEAD = 8 };
 
 static void add_fresh(struct change *change, struct holder *holder)
 {
-    if (change->state)
-        holder->usage_us = change->state->time_us;
+    if (change->has_jobs)
+        holder->usage_us = change->time_us;
     vec_push(&change->fresh, holder);
 }
 
@@ -294,13 +294,13 @@ static void drop_gone(struct change *change)
     vec_each (struct assoc *, at, &change->touched)
         (*at)->mark = 0;
     vec_each (struct assoc *, at, &change->gone) {
-        if (change->state)
-            change->state->digest -= (*at)->holder.hash;
+        if (change->digest)
+            *change->digest -= (*at)->holder.hash;
         assoc_free(change->accounts, *at);
     }
     vec_each (struct qos *, at, &change->gone_qos) {
-        if (change->state)
-            change->state->digest -= (*at)->holder.hash;
+        if (change->digest)
+            *change->digest -= (*at)->holder.hash;
         qos_free(change->accounts, *at);
     }
     vec_each (struct qos *, at, &change->accounts->qos)

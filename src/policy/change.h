@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accounts_change.h - what accounts_change.c and accounts_merge.c share
+ * change.h - a configuration takes the place of another: what differs is changed in its place
  */
-#ifndef CORE_POLICY_ACCOUNTS_CHANGE_H
-#define CORE_POLICY_ACCOUNTS_CHANGE_H
+#ifndef POLICY_CHANGE_H
+#define POLICY_CHANGE_H
 
-#include "core/policy/policy.h"
-#include "core/sections.h"
+#include "policy/accounts.h"
 
 /* Of an association or QOS, while a configuration is taken. */
 enum mark {
@@ -17,8 +16,12 @@ enum mark {
     MARK_SHRINKS = 16, /* some of its children are no more */
 };
 
+struct billing_group_record;
+
 struct change {
-    struct state *state; /* NULL: all is made from nothing, and there is no job */
+    bool has_jobs;    /* there are jobs that are counted; else all is made from nothing */
+    int64_t time_us;  /* until when usage counts, when there are */
+    uint64_t *digest; /* of the state, which holders' hashes are parts of; NULL: of none */
     struct accounts *accounts;
     const Config *config, *old;
     const struct sections *sections; /* NULL: the configuration is what it was */
@@ -44,6 +47,15 @@ static inline const struct sections_of *sections_of(const struct change *change,
 }
 
 void change_mark(struct change *change, struct assoc *assoc, unsigned how);
+
+void change_init(struct change *change);
+void change_done(struct change *change);
+/* Which QOS, accounts and users are others. */
+void change_find(struct change *change);
+/* Do the TRES that are counted differ? Then *then has the new ones, and change->all says whether all is read again. */
+bool change_find_tres(struct change *change, struct accounts *then);
+/* They take the place of the old ones, whose amounts move with them; or are dropped, if they are the same. */
+void change_take_tres(struct change *change, struct accounts *then);
 
 /* accounts_merge.c: the tables; jobs that belong to others are counted nowhere meanwhile. */
 void change_take(struct change *change);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/policy/policy.h"
+#include "policy/accounts.h"
 #include "wire/pb.h"
 
 static const struct tres_limit_row {
@@ -294,4 +294,11 @@ void tres_limits_read(struct accounts *accounts, const ProtobufCMessage *from,
         else
             field_number(from, fields[i], &out->count[row->index]);
     }
+}
+
+bool tres_limits_age(const struct tres_limits *tres_limits)
+{
+    return tres_limits->count[GRP_ACCRUE] != NO_LIMIT ||
+           tres_limits->count[MAX_ACCRUE] != NO_LIMIT ||
+           tres_limits->count[MAX_ACCRUE_ACCT] != NO_LIMIT;
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/policy.h"
-#include "core/sections.h"
+#include "base/limits.h"
+#include "policy/accounts.h"
 
 struct names {
     struct map accounts, users, qos;
@@ -67,19 +67,19 @@ static bool all_are_left(const struct sections_of *of)
 }
 
 /* One that was there stays, so it is there once; are there two of a name that is new, or has one? */
-static bool is_twice(const struct state *state, struct names *names, const ConfUser *user)
+static bool is_twice(const struct accounts *was, struct names *names, const ConfUser *user)
 {
-    const struct assoc *was =
-        state ? assoc_get(state->accounts, user->account, user->name, user->partition) : NULL;
+    const struct assoc *old =
+        was ? assoc_get(was, user->account, user->name, user->partition) : NULL;
     struct str key = { 0 };
 
     assoc_key(&key, user->account, user->name, user->partition);
-    bool twice = map_put(&names->users, str_text(&key), names) != NULL || (was && was->conf);
+    bool twice = map_put(&names->users, str_text(&key), names) != NULL || (old && old->conf);
     str_done(&key);
     return twice;
 }
 
-static int look_users(const struct state *state, const Config *config,
+static int look_users(const struct accounts *was, const Config *config,
                       const struct sections *sections, struct names *names, struct err *err)
 {
     const struct sections_of *of = sections ? &sections->of[SECTION_USERS] : NULL;
@@ -95,7 +95,7 @@ static int look_users(const struct state *state, const Config *config,
         if (!map_has(&names->accounts, user->account))
             return err_set(err, ERR_CONFIG, "user '%.100s': there is no account '%.100s'",
                            user->name, user->account);
-        if (!(of && of->was[i]) && is_twice(state, names, user))
+        if (!(of && of->was[i]) && is_twice(was, names, user))
             return err_set(err, ERR_CONFIG, "user '%.100s' is twice in account '%.100s'",
                            user->name, user->account);
         int code = look_qos_names(names, user->name, user->qos_list, user->n_qos_list,
@@ -125,7 +125,7 @@ static int look_qos(const Config *config, struct names *names, struct err *err)
     return 0;
 }
 
-int accounts_validate(const struct state *state, const Config *config,
+int accounts_validate(const struct accounts *was, const Config *config,
                       const struct sections *sections, struct err *err)
 {
     struct names names;
@@ -140,7 +140,7 @@ int accounts_validate(const struct state *state, const Config *config,
     if (code == 0)
         code = look_accounts(config, &names, err);
     if (code == 0)
-        code = look_users(state, config, sections, &names, err);
+        code = look_users(was, config, sections, &names, err);
     map_done(&names.accounts);
     map_done(&names.users);
     map_done(&names.qos);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/policy/policy.h"
+#include "policy/accounts.h"
 
 /* ---- holders ---- */
 

@@ -5,8 +5,8 @@
  * Of ten thousand users one is new: the others are known to be the same by a look at each, and are
  * neither copied, hashed nor read again.
  */
-#ifndef CORE_SECTIONS_H
-#define CORE_SECTIONS_H
+#ifndef SCHEMA_SECTIONS_H
+#define SCHEMA_SECTIONS_H
 
 #include <stdbool.h>
 
