@@ -329,7 +329,7 @@ void cli_users(struct cli *cli, const char *text, char ***list, size_t *count)
 
 void cli_json_begin(struct jsonw *json, struct str *out, bool yaml, char **argv, const char *object)
 {
-    unsigned version = API_DEFAULT;
+    unsigned version = 0;
 
     for (char **word = argv; *word && strcmp(*word, "--") != 0; word++) {
         bool names = str_starts(*word, "--json=") || str_starts(*word, "--yaml=");
@@ -343,7 +343,8 @@ void cli_json_begin(struct jsonw *json, struct str *out, bool yaml, char **argv,
         }
     }
     (yaml ? jsonw_init_yaml : jsonw_init)(json, out);
-    jsonw_expect(json, version, object ? api_object(version, object) : NULL);
+    if (version)
+        jsonw_expect(json, version, object ? api_object(version, object) : NULL);
     jsonw_object(json, NULL);
 }
 

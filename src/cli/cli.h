@@ -89,9 +89,9 @@ bool cli_user(const char *text, uint32_t *uid);
 void cli_users(struct cli *cli, const char *text, char ***list, size_t *count);
 
 /*
- * Begins a JSON or YAML answer, in the version of Slurm's API that --json=v0.0.43 or --yaml= names. `object` is what
- * REST answers with ("openapi_job_info_resp"); NULL: REST has no such answer, and all there is is written. Ends the
- * command when there is no such version.
+ * Begins a JSON or YAML answer, in the version of Slurm's API that --json=v0.0.43 or --yaml= names; without one all
+ * there is is written. `object` is what REST answers with ("openapi_job_info_resp"); NULL: REST has no such answer.
+ * Ends the command when there is no such version.
  */
 struct str;
 struct jsonw;
