@@ -36,6 +36,20 @@ pass() { n=$((n + 1)); echo "ok $n - $1"; }
 fail() { n=$((n + 1)); bad=$((bad + 1)); echo "not ok $n - $1"; shift; [ $# -eq 0 ] || printf '%s\n' "$@" | sed 's/^/# /'; return 0; }
 ok() { local name=$1; shift; if "$@" >/dev/null 2>&1; then pass "$name"; else fail "$name" "command failed: $*"; fi; }
 not_ok() { local name=$1; shift; if "$@" >/dev/null 2>&1; then fail "$name" "command succeeded: $*"; else pass "$name"; fi; }
+# shows NAME WANTED COMMAND...: the command succeeds and prints exactly this; nothing is '', which a command that failed prints too.
+shows() {
+    local name=$1 wanted=$2 got status=0
+    shift 2
+    got=$("$@" 2>"$T/.shows") || status=$?
+    if [ $status -ne 0 ]; then fail "$name" "exit $status: $*" "$(cat "$T/.shows")"; else is "$name" "$got" "$wanted"; fi
+}
+# refused NAME PATTERN COMMAND...: the command fails by itself (no signal, no time-out, and it exists) and says why on stderr.
+refused() {
+    local name=$1 wanted=$2 status=0
+    shift 2
+    "$@" >/dev/null 2>"$T/.refused" || status=$?
+    if [ $status -eq 0 ] || [ $status -ge 124 ]; then fail "$name" "exit $status: $*"; else like "$name" "$(cat "$T/.refused")" "$wanted"; fi
+}
 is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got:    $2" "wanted: $3"; fi; }
 like() { if [[ $2 =~ $3 ]]; then pass "$1"; else fail "$1" "got:    $2" "wanted: /$3/"; fi; }
 unlike() { if [[ $2 =~ $3 ]]; then fail "$1" "got:       $2" "unwanted: /$3/"; else pass "$1"; fi; }

@@ -9,7 +9,7 @@ header='             JOBID PARTITION     NAME     USER ST       TIME  NODES NODE
 long='             JOBID PARTITION     NAME     USER    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)'
 is "an empty queue" "$(squeue)" "$header"
 is "an empty long queue" "$(squeue -l | tail -n +2)" "$long"
-is "no header" "$(squeue -h)" ""
+shows "no header" '' squeue -h
 is "steps of nobody" "$(squeue -s)" "         STEPID     NAME PARTITION     USER      TIME NODELIST"
 
 run_id=$(submit -J runs -o /dev/null --comment 'http://x/?a=b' --wrap 'sleep 300')
@@ -24,13 +24,13 @@ $(printf '%18s %9s %8s %8.8s %2s %10s %6s %s' "$held" debug held "$me" PD 0:00 1
 is "states by code" "$(squeue -h -t R -o %i)" "$run_id"
 is "states by name" "$(squeue -h -t pending -o %i -S i | head -n 1)" "$held"
 is "finished jobs with all" "$(squeue -h -t all -j "$done_id" -o '%T %t')" "COMPLETED CD"
-is "finished jobs are not shown" "$(squeue -h -j "$done_id")" ""
+shows "finished jobs are not shown" '' squeue -h -j "$done_id"
 is "by name" "$(squeue -h -n held,nosuch -o %i)" "$held"
 is "by partition" "$(squeue -h -p debug -o %i | wc -l)" 3
 is "unknown partition" "$(squeue -h -p nosuch; echo $?)" 0
 is "by user" "$(squeue -h -u "$me" -o %i | wc -l)" 3
 is "--me" "$(squeue -h --me -o %i | wc -l)" 3
-is "--notme" "$(squeue -h --notme)" ""
+shows "--notme" '' squeue -h --notme
 is "by node" "$(squeue -h -w n1,n2 -o %i)" "$run_id"
 is "state and host on one line" "$(squeue -h -j "$run_id" -o '%T %B')" "RUNNING n1"
 is "comment and id" "$(squeue --name=runs --noheader --format=%k,%A)" "http://x/?a=b,$run_id"

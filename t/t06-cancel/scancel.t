@@ -57,7 +57,7 @@ arr=$(submit -H -a 1-9 --wrap true)
 scancel "${arr}_3" "${arr}_[5-6]"
 is "tasks of an array" "$(squeue -h -r -j "$arr" -o %K -t PD | tr '\n' ' ')" "1 2 4 7 8 9 "
 scancel "$arr"
-is "the rest" "$(squeue -h -j "$arr")" ""
+shows "the rest" '' squeue -h -j "$arr"
 
 # Signals
 cat >sig.sh <<'END'

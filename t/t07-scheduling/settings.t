@@ -60,7 +60,7 @@ ok 'a job is completing' wait_for 20 eval '[[ $(squeue -h -j '"$slow"' -o %t) = 
 next=$(sub -w n2)
 is 'the next one waits, though its node is free' "$(job_state "$next")" PENDING
 ok 'until that is over' wait_for 60 job_is "$next" RUNNING
-is 'and not before' "$(squeue -h -j "$slow")" ''
+shows 'and not before' '' squeue -h -j "$slow"
 drop "$next"
 
 # ---- words that are taken, and one that changes nothing ----

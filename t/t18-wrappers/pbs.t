@@ -72,6 +72,6 @@ ok "pbsnodes -o" pbsnodes -o -N fan n2
 like "-l lists it" "$(pbsnodes -l)" '^n2 +offline$'
 like "with the reason" "$(scontrol show node n2)" 'Reason=fan'
 ok "pbsnodes -r" pbsnodes -r n2
-is "nothing is offline" "$(pbsnodes -l)" ""
+shows "nothing is offline" '' pbsnodes -l
 for name in qsub qstat qdel qhold qrls pbsnodes; do like "$name --help" "$($name --help)" "^Usage: $name "; done
 done_testing

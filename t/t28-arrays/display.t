@@ -49,16 +49,16 @@ ok 'at 64 characters as in Slurm' [ "${#line}" -lt 90 ]
 like 'SLURM_BITSTR_LEN=0 shows it whole' "$(SLURM_BITSTR_LEN=0 squeue -h -j "$long" -o %i)" ',400\]$'
 like 'a number shows so many characters' "$(SLURM_BITSTR_LEN=10 squeue -h -j "$long" -o %i)" '_\[1,4,7'
 
-refused() { # NAME ARRAY
+refused_array() { # NAME ARRAY
     run sbatch -a "$2" --wrap true
     like "$1 is refused" "$code $err" '^1 .*sbatch: error: Batch job submission failed: Invalid job array specification$'
 }
-refused 'an index past MaxArraySize' 1-100001
-refused 'a range that goes back' 5-1
-refused 'words' abc
-refused 'a throttle of nothing' '1-5%'
-refused 'a step of nothing' 1-9:0
-refused 'a negative index' -5
+refused_array 'an index past MaxArraySize' 1-100001
+refused_array 'a range that goes back' 5-1
+refused_array 'words' abc
+refused_array 'a throttle of nothing' '1-5%'
+refused_array 'a step of nothing' 1-9:0
+refused_array 'a negative index' -5
 
 # What is said about one task stays with it.
 scontrol update job="${b}_2" timelimit=7

@@ -16,7 +16,7 @@ run as_user srun -N3 --exclusive true : -n1 true
 like "srun, nothing is left of whole nodes" "$code $err" "^1 .*Unable to allocate resources: $no"
 run as_user sbatch -c3 : -c3 : -c3 : -c3 --wrap true
 like "four that cannot share three nodes" "$code $err" "^1 .*$no"
-is "nothing is queued" "$(squeue -h)" ""
+shows "nothing is queued" '' squeue -h
 
 run as_user sbatch --test-only -N2 --exclusive : -N2 --exclusive --wrap true
 like "--test-only refuses it too" "$code $err" "^1 .*allocation failure: $no"
