@@ -73,10 +73,27 @@ static bool is_c1(const char *text, size_t step)
     return step == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0;
 }
 
+/* How many bytes from here on are written as they are: most texts are nothing else. */
+static size_t plain_len(const char *text, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && text[i] >= ' ' && text[i] < 0x7f && text[i] != '"' && text[i] != '\\' &&
+           text[i] != '/')
+        i++;
+    return i;
+}
+
 static void add_string(struct str *out, const char *text, size_t len, bool yaml)
 {
     str_add_char(out, '"');
     for (size_t i = 0; i < len;) {
+        size_t plain = plain_len(text + i, len - i);
+        if (plain) {
+            str_add_len(out, text + i, plain);
+            i += plain;
+            continue;
+        }
         size_t step = utf8_len((const unsigned char *)text + i, len - i);
 
         if (step == 1)
