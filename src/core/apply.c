@@ -90,131 +90,162 @@ static enum err_code apply_planned(struct state *state, const CmdPlanned *cmd)
     return ERR_OK;
 }
 
-static enum err_code dispatch(struct state *state, const Command *cmd, uint32_t *job_id,
-                              struct err *err, struct events *out)
-{
-    switch (cmd->what_case) {
-    case COMMAND__WHAT_LEAD:
-        return apply_lead(state, cmd->lead, out);
-    case COMMAND__WHAT_CONFIG:
-        return apply_config(state, cmd->config, err, out);
-    case COMMAND__WHAT_CONFIG_CHANGE:
-        return apply_config_change(state, cmd->config_change, err, out);
-    case COMMAND__WHAT_SUBMIT:
-        return apply_submit(state, cmd->submit, job_id, err, out);
-    case COMMAND__WHAT_START:
-        return apply_start(state, cmd->start, err, out);
-    case COMMAND__WHAT_READY:
-        return apply_ready(state, cmd->ready, out);
-    case COMMAND__WHAT_FINISH:
-        return apply_finish(state, cmd->finish, out);
-    case COMMAND__WHAT_RELEASE:
-        return apply_release(state, cmd->release, out);
-    case COMMAND__WHAT_CANCEL:
-        return apply_cancel(state, cmd->cancel, err, out);
-    case COMMAND__WHAT_UPDATE_JOB:
-        return apply_update_job(state, cmd->update_job, err, out);
-    case COMMAND__WHAT_REQUEUE:
-        return apply_requeue(state, cmd->requeue, err, out);
-    case COMMAND__WHAT_SUSPEND:
-        return apply_suspend(state, cmd->suspend, err, out);
-    case COMMAND__WHAT_NODE_UP:
-        return apply_node_up(state, cmd->node_up, err, out);
-    case COMMAND__WHAT_NODE_DOWN:
-        return apply_node_down(state, cmd->node_down, out);
-    case COMMAND__WHAT_UPDATE_NODE:
-        return apply_update_node(state, cmd->update_node, err, out);
-    case COMMAND__WHAT_PARTITION:
-        return apply_partition(state, cmd->partition, err, out);
-    case COMMAND__WHAT_RESERVATION:
-        return apply_reservation(state, cmd->reservation, err, out);
-    case COMMAND__WHAT_PREEMPT:
-        return apply_preempt(state, cmd->preempt, out);
-    case COMMAND__WHAT_TIME:
-        return apply_time(state, cmd->time, out);
-    case COMMAND__WHAT_JOURNAL_ACK:
-        state->journal_acked = MAX(state->journal_acked, cmd->journal_ack->index);
-        return ERR_OK;
-    case COMMAND__WHAT_PLANNED:
-        return apply_planned(state, cmd->planned);
-    case COMMAND__WHAT_NODE_KEY:
-        return apply_node_key(state, cmd->node_key);
-    case COMMAND__WHAT_CONTROLLERS:
-        return apply_controllers(state, cmd->controllers, err, out);
-    case COMMAND__WHAT_STEPS:
-        emit(out, EVENT_STEPS)->steps = cmd->steps;
-        return ERR_OK;
-    case COMMAND__WHAT_LEVEL:
-        return apply_level(state, cmd->level, err);
-    case COMMAND__WHAT_REVOKE:
-        revoke_tokens(state, cmd->revoke->uid, cmd->revoke->issued_s);
-        return ERR_OK;
-    case COMMAND__WHAT_TRIGGER:
-        return apply_trigger(state, cmd->trigger, err, out);
-    case COMMAND__WHAT_CHECK: /* done before time moved */
-        return ERR_OK;
-    default:
-        return ERR_BAD_MESSAGE;
+/* ---- one row per command ---- */
+
+struct applying {
+    struct state *state;
+    const Command *cmd;
+    uint32_t job_id; /* that it made */
+    struct err err;
+    struct events *out;
+};
+typedef enum err_code apply_fn(struct applying *at);
+
+#define ROW_OUT(member)                                             \
+    static enum err_code do_##member(struct applying *at)           \
+    {                                                               \
+        return apply_##member(at->state, at->cmd->member, at->out); \
     }
+#define ROW_ERR(member)                                                       \
+    static enum err_code do_##member(struct applying *at)                     \
+    {                                                                         \
+        return apply_##member(at->state, at->cmd->member, &at->err, at->out); \
+    }
+
+ROW_OUT(lead)
+ROW_ERR(config)
+ROW_ERR(config_change)
+ROW_ERR(start)
+ROW_OUT(ready)
+ROW_OUT(finish)
+ROW_OUT(release)
+ROW_ERR(cancel)
+ROW_ERR(update_job)
+ROW_ERR(requeue)
+ROW_ERR(suspend)
+ROW_ERR(node_up)
+ROW_OUT(node_down)
+ROW_ERR(update_node)
+ROW_ERR(partition)
+ROW_ERR(reservation)
+ROW_OUT(preempt)
+ROW_OUT(time)
+ROW_ERR(controllers)
+ROW_ERR(trigger)
+
+static enum err_code do_submit(struct applying *at)
+{
+    return apply_submit(at->state, at->cmd->submit, &at->job_id, &at->err, at->out);
 }
 
-/* About a job: who reads only the events of jobs must hear of the refusal. */
-static uint32_t subject(const Command *cmd)
+static enum err_code do_journal_ack(struct applying *at)
+{
+    at->state->journal_acked = MAX(at->state->journal_acked, at->cmd->journal_ack->index);
+    return ERR_OK;
+}
+
+static enum err_code do_planned(struct applying *at)
+{
+    return apply_planned(at->state, at->cmd->planned);
+}
+
+static enum err_code do_node_key(struct applying *at)
+{
+    return apply_node_key(at->state, at->cmd->node_key);
+}
+
+static enum err_code do_steps(struct applying *at)
+{
+    emit(at->out, EVENT_STEPS)->steps = at->cmd->steps;
+    return ERR_OK;
+}
+
+static enum err_code do_level(struct applying *at)
+{
+    return apply_level(at->state, at->cmd->level, &at->err);
+}
+
+static enum err_code do_revoke(struct applying *at)
+{
+    revoke_tokens(at->state, at->cmd->revoke->uid, at->cmd->revoke->issued_s);
+    return ERR_OK;
+}
+
+static enum err_code do_check(struct applying *at) /* done before time moved */
+{
+    (void)at;
+    return ERR_OK;
+}
+
+static enum err_code do_unknown(struct applying *at)
+{
+    (void)at;
+    return ERR_BAD_MESSAGE;
+}
+
+enum trait {
+    MAY_FREE = 1,      /* CPUs may be free now which were not before */
+    ABOUT_JOBS = 2,    /* it changes jobs, and what nodes have free of them, and nothing else */
+    TOUCHES_NODES = 4, /* a node may be down or in use that was not before */
+    OF_A_JOB = 8, /* who reads only the events of jobs must hear of the refusal: refused_job() */
+};
+
+struct command_row {
+    apply_fn *apply;
+    unsigned traits;
+};
+
+#define ROW(NAME, member, traits) [COMMAND__WHAT_##NAME] = { do_##member, traits }
+
+static const struct command_row command_rows[] = {
+    ROW(LEAD, lead, MAY_FREE),
+    ROW(CONFIG, config, MAY_FREE),
+    ROW(CONFIG_CHANGE, config_change, MAY_FREE),
+    ROW(SUBMIT, submit, 0),
+    ROW(START, start, MAY_FREE | ABOUT_JOBS | TOUCHES_NODES),
+    ROW(READY, ready, OF_A_JOB),
+    ROW(FINISH, finish, MAY_FREE | ABOUT_JOBS | OF_A_JOB),
+    ROW(RELEASE, release, MAY_FREE | ABOUT_JOBS | OF_A_JOB),
+    ROW(CANCEL, cancel, MAY_FREE | ABOUT_JOBS),
+    ROW(UPDATE_JOB, update_job, MAY_FREE),
+    ROW(REQUEUE, requeue, MAY_FREE | ABOUT_JOBS),
+    ROW(SUSPEND, suspend, MAY_FREE | ABOUT_JOBS),
+    ROW(NODE_UP, node_up, MAY_FREE | TOUCHES_NODES),
+    ROW(NODE_DOWN, node_down, MAY_FREE | TOUCHES_NODES),
+    ROW(UPDATE_NODE, update_node, MAY_FREE | TOUCHES_NODES),
+    ROW(PARTITION, partition, MAY_FREE),
+    ROW(RESERVATION, reservation, MAY_FREE),
+    ROW(PREEMPT, preempt, MAY_FREE | ABOUT_JOBS),
+    ROW(TIME, time, MAY_FREE | ABOUT_JOBS),
+    ROW(JOURNAL_ACK, journal_ack, 0),
+    ROW(PLANNED, planned, 0),
+    ROW(NODE_KEY, node_key, MAY_FREE),
+    ROW(CONTROLLERS, controllers, MAY_FREE),
+    ROW(STEPS, steps, 0),
+    ROW(LEVEL, level, 0),
+    ROW(REVOKE, revoke, 0),
+    ROW(TRIGGER, trigger, 0),
+    ROW(CHECK, check, 0),
+};
+
+static const struct command_row *row_of(const Command *cmd)
+{
+    static const struct command_row unknown = { do_unknown, MAY_FREE };
+    size_t at = (size_t)cmd->what_case;
+
+    return at < ARRAY_LEN(command_rows) && command_rows[at].apply ? &command_rows[at] : &unknown;
+}
+
+/* Of a command that has OF_A_JOB. */
+static uint32_t refused_job(const Command *cmd)
 {
     switch (cmd->what_case) {
     case COMMAND__WHAT_READY:
         return cmd->ready->job_id;
     case COMMAND__WHAT_FINISH:
         return cmd->finish->job_id;
-    case COMMAND__WHAT_RELEASE:
+    default:
         return cmd->release->job_id;
-    default:
-        return 0;
-    }
-}
-
-/* Could it be that a node is down or in use that was not before? */
-static bool touches_nodes(const Command *cmd)
-{
-    return cmd->what_case == COMMAND__WHAT_NODE_DOWN ||
-           cmd->what_case == COMMAND__WHAT_UPDATE_NODE || cmd->what_case == COMMAND__WHAT_NODE_UP ||
-           cmd->what_case == COMMAND__WHAT_START;
-}
-
-/* Could it be that CPUs are free now which were not before? */
-static bool may_free(const Command *cmd)
-{
-    switch (cmd->what_case) {
-    case COMMAND__WHAT_SUBMIT:
-    case COMMAND__WHAT_READY:
-    case COMMAND__WHAT_PLANNED:
-    case COMMAND__WHAT_STEPS:
-    case COMMAND__WHAT_JOURNAL_ACK:
-    case COMMAND__WHAT_LEVEL:
-    case COMMAND__WHAT_REVOKE:
-    case COMMAND__WHAT_TRIGGER:
-    case COMMAND__WHAT_CHECK:
-        return false;
-    default:
-        return true;
-    }
-}
-
-/* Nothing is changed by it but jobs, and what nodes have free of them. */
-static bool is_about_jobs(const Command *cmd)
-{
-    switch (cmd->what_case) {
-    case COMMAND__WHAT_START:
-    case COMMAND__WHAT_FINISH:
-    case COMMAND__WHAT_RELEASE:
-    case COMMAND__WHAT_CANCEL:
-    case COMMAND__WHAT_REQUEUE:
-    case COMMAND__WHAT_SUSPEND:
-    case COMMAND__WHAT_PREEMPT:
-    case COMMAND__WHAT_TIME:
-        return true;
-    default:
-        return false;
     }
 }
 
@@ -260,8 +291,8 @@ static void apply_command(struct state *state, uint64_t index, const Command *cm
                           struct events *out)
 {
     bool has_id = cmd->has_request_id && cmd->request_id.len == 16;
-    struct err err = { 0 };
-    uint32_t job_id = 0;
+    const struct command_row *row = row_of(cmd);
+    struct applying at = { .state = state, .cmd = cmd, .out = out };
 
     MUST(index > state->index);
     shapes_settle(state);
@@ -282,22 +313,22 @@ static void apply_command(struct state *state, uint64_t index, const Command *cm
         answer(out, seen->job_id, (enum err_code)seen->code, NULL);
         return;
     }
-    enum err_code code = dispatch(state, cmd, &job_id, &err, out);
-    if (state->suspended_for.len && may_free(cmd))
-        suspended_for_settle(state, !is_about_jobs(cmd), out);
+    enum err_code code = row->apply(&at);
+    if (state->suspended_for.len && row->traits & MAY_FREE)
+        suspended_for_settle(state, !(row->traits & ABOUT_JOBS), out);
     if (state->gang.len)
-        gang_settle(state, before_us, may_free(cmd), out);
-    if (state->reservations.len && touches_nodes(cmd))
+        gang_settle(state, before_us, row->traits & MAY_FREE, out);
+    if (state->reservations.len && row->traits & TOUCHES_NODES)
         reservations_replace(state, out);
     deps_settle(state, cmd->what_case == COMMAND__WHAT_TIME, out);
     if (state->triggers.len || cmd->what_case == COMMAND__WHAT_TRIGGER)
         triggers_see(state, cmd, before_us, out);
     settle(state);
     if (has_id)
-        remember(state, cmd, seen, job_id, code);
-    if (code != ERR_OK && subject(cmd))
-        reject(out, subject(cmd), NO_TASK, code);
-    answer(out, job_id, code, err.text);
+        remember(state, cmd, seen, at.job_id, code);
+    if (code != ERR_OK && row->traits & OF_A_JOB && refused_job(cmd))
+        reject(out, refused_job(cmd), NO_TASK, code);
+    answer(out, at.job_id, code, at.err.text);
     arena_reset(&state->scratch);
 }
 
