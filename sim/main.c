@@ -62,7 +62,7 @@ static const struct {
       "changes of leader %llu, deposed %llu; controllers stopped %llu, cut off %llu; messages of old epochs %llu",
       { COUNT_LEADERS, COUNT_DEPOSED, COUNT_STOPS, COUNT_CUTS, COUNT_STALE },
       "violations" },
-    { "F25",
+    { "marks",
       "bits flipped in a controller's memory %llu, states read again %llu",
       { COUNT_FLIPS, COUNT_RELOADS },
       "wrong states left" },

@@ -65,13 +65,15 @@ const struct option_set controller_options = {
              "       spur controller add NAME [HOST:PORT] [--invitation FILE] [--wait SECONDS]\n"
              "       spur controller remove NAME [--wait SECONDS]\n"
              "       spur controller transfer NAME\n"
+             "       spur controller trust NAME\n"
              "       spur controller level [--pin LEVEL | --unpin]",
     .about =
         "Shows who the controllers are, who leads and how far each is; adds and removes "
         "controllers and changes who leads, while jobs run. A controller that is alone keeps its "
         "log in SQLite; with the second one it moves to etcd, and back when one is left. The feature "
         "level says what the log may hold; it rises by itself when every controller's build knows "
-        "the next one, and never goes back.",
+        "the next one, and never goes back. trust says which controller has the right state, when some differ "
+        "and no majority of them agrees: until then nobody writes.",
     .bit = 1,
     .usage_exit = 1,
     .rows = rows,
@@ -365,6 +367,35 @@ static int change(struct cli *cli, const struct verb *verb, struct change_args *
     return code < 0;
 }
 
+/* That one is asked itself: nobody leads. */
+static int trust(struct cli *cli, const char *name)
+{
+    ChangeControllerRequest request = CHANGE_CONTROLLER_REQUEST__INIT;
+    struct pinged all[PING_MAX];
+    size_t count = gather(cli, all), at = 0;
+    ProtobufCMessage *reply = NULL;
+    struct err err = { 0 };
+
+    while (at < count && !(all[at].reply && str_eq(all[at].reply->name, name)))
+        at++;
+    if (at == count) {
+        cli_error(cli, "there is no controller '%s'", name);
+        return 1;
+    }
+    request.name = (char *)(uintptr_t)name;
+    struct client *client =
+        client_new(&(struct client_options){ .addresses = all[at].address }, &err);
+    int code = client ? client_call(client, "/spur.Controller/TrustController", &request.base,
+                                    &done_reply__descriptor, &cli->arena, &reply, &err)
+                      : -(int)err.code;
+    client_free(client);
+    if (code < 0)
+        cli_error(cli, "trust: %s", err.text);
+    else
+        printf("the state of %s is the right one\n", name);
+    return code < 0;
+}
+
 static const struct verb *find_verb(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
@@ -389,8 +420,11 @@ static int run(struct cli *cli, struct change_args *args, char **operands, int c
         return list(cli);
     if (count == 1 && strcmp(operands[0], "ping") == 0)
         return ping_print(cli, false, false, 0, NULL);
+    if (count == 2 && strcmp(operands[0], "trust") == 0)
+        return trust(cli, operands[1]);
     if (!verb) {
-        cli_error(cli, "'%s' is not list, ping, add, remove, transfer or level", operands[0]);
+        cli_error(cli, "'%s' is not list, ping, add, remove, transfer, trust NAME or level",
+                  operands[0]);
         return 1;
     }
     if (count < 2 || count > 1 + verb->most) {

@@ -436,6 +436,21 @@ void server_on_transfer_leader(struct rpc_call *call, const ProtobufCMessage *me
     }
 }
 
+/* Of one that differs from others where no majority can tell who is right: asked of that one itself. */
+void server_on_trust_controller(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    const ChangeControllerRequest *request = (const void *)message;
+    struct server *server = rpc_call_ctx(call);
+    DoneReply reply = DONE_REPLY__INIT;
+
+    if (!str_eq(request->name, server->options->name)) {
+        refuse(call, ERR_INVALID, "another controller was named: ask that one");
+        return;
+    }
+    ctl_trust(server->ctl);
+    rpc_reply(call, &reply.base);
+}
+
 /* ---- when the list is new ---- */
 
 static void follow(struct server *server, const CmdControllers *list)

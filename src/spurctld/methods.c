@@ -124,6 +124,8 @@ static const struct row {
       &change_controller_reply__descriptor, NULL, server_on_remove_controller, NULL },
     { C "TransferLeader", RPC_ADMIN, LEADS, RPC_UNARY, &change_controller_request__descriptor,
       &change_controller_reply__descriptor, NULL, server_on_transfer_leader, NULL },
+    { C "TrustController", RPC_ADMIN, ANYWHERE, RPC_UNARY, &change_controller_request__descriptor,
+      &done_reply__descriptor, NULL, server_on_trust_controller, NULL },
     { C "SetTrigger", PEOPLE, LEADS, RPC_UNARY, &set_trigger_request__descriptor,
       &done_reply__descriptor, ctl_set_trigger, NULL,
       "administrators, as the user that the controller can run programs as" },

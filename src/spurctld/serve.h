@@ -243,6 +243,7 @@ void server_audit_answered(void *ctx, struct rpc_call *call, const struct err *e
 void server_on_add_controller(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_remove_controller(struct rpc_call *call, const ProtobufCMessage *request);
 void server_on_transfer_leader(struct rpc_call *call, const ProtobufCMessage *request);
+void server_on_trust_controller(struct rpc_call *call, const ProtobufCMessage *request);
 void server_controllers_turn(struct server *server); /* in every turn of the loop */
 
 /* controller_join.c */

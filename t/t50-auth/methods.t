@@ -42,7 +42,7 @@ rows = {
     C + "UpdatePartition": ADMIN, C + "UpdateReservation": STAFF, C + "GetConfig": READERS,
     C + "Reconfigure": ADMIN, C + "Shutdown": ADMIN, C + "Ping": ANY, C + "Token": PEOPLE,
     C + "JoinToken": ADMIN, C + "RestToken": REST, C + "WhoAmI": PEOPLE, C + "WatchChanges": REST, C + "Diag": READERS, C + "AddController": ADMIN,
-    C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN, C + "SetLevel": ADMIN, C + "ForgetNode": ADMIN,
+    C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN, C + "TrustController": ADMIN, C + "SetTrigger": PEOPLE, C + "ClearTriggers": PEOPLE, C + "ListTriggers": PEOPLE, C + "SetLevel": ADMIN, C + "ForgetNode": ADMIN,
     C + "ReadJournal": ADMIN, C + "AckJournal": ADMIN,
     A + "Join": SECRET, A + "Vouch": NODE, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,
     P + "Snapshot": CONTROLLER, P + "Payloads": CONTROLLER, P + "HoldBack": CONTROLLER, P + "Journal": CONTROLLER,

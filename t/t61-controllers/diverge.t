@@ -48,4 +48,15 @@ for c in ctl1 ctl2 ctl3; do
     is "$c has it right" "$(comment $c "$job")" leading-0
 done
 is "nothing was lost" "$(squeue -h -o %k | sort | grep -c -- '-0$')" 3
+
+# An administrator's word, which is needed where no majority can tell.
+run spur controller trust ctl2
+is "an administrator may say who is right" "$code:$out" "0:the state of ctl2 is the right one"
+ok "that one knows" wait_for 5 has_logged ctl2 state.trusted
+run spur controller trust ctl9
+is "a name that nobody has is refused" "$code:$err" "1:spur controller: error: there is no controller 'ctl9'"
+if [ "$(id -u)" -eq 0 ]; then
+    run as_user spur controller trust ctl2
+    like "an ordinary user may not" "$code:$err" "1:.*(denied|permission)"
+fi
 done_testing

@@ -170,10 +170,24 @@ static bool somebody_differs(const struct agree *agree, int64_t now_ms)
     return false;
 }
 
+/* (5) */
+static bool differs_from_trusted(const struct agree *agree, int64_t now_ms)
+{
+    for (size_t i = 0; i < agree->count && !agree->trusted; i++) {
+        const struct agree_peer *peer = &agree->peers[i];
+        if (counts(peer, now_ms) && peer->said.trusted && peer->differs)
+            return true;
+    }
+    return false;
+}
+
 enum agree_verdict agree_look(struct agree *agree, const struct state *state, int64_t now_ms)
 {
     bool differs = somebody_differs(agree, now_ms);
     uint64_t upto;
+
+    if (differs_from_trusted(agree, now_ms))
+        return AGREE_OUTVOTED;
 
     if (confirm(agree, state, now_ms, &upto)) {
         agree->agreed = MAX(agree->agreed, upto);

@@ -14,7 +14,7 @@
  * (2) Who says that its own state is wrong (it is outvoted, or has found damage) counts neither way.
  * (3) A controller of a build that knows nothing of marks is counted as agreeing with everybody.
  * (4) Who begins again from an earlier index has not been compared.
- * (5) An administrator's word makes a state right: agree_trust().
+ * (5) An administrator's word makes a state right: agree_trust(). Who differs from it is outvoted.
  */
 #ifndef SPURCTLD_AGREE_H
 #define SPURCTLD_AGREE_H
@@ -35,6 +35,7 @@ enum agree_verdict { AGREE_UNKNOWN, AGREE_CONFIRMED, AGREE_SPLIT, AGREE_OUTVOTED
 struct agree_said {
     bool speaks;  /* (3) */
     bool wrong;   /* (2) */
+    bool trusted; /* (5) */
     size_t count; /* 0: it has no state yet */
     struct state_mark marks[AGREE_SAID];
 };

@@ -188,6 +188,7 @@ void ctl_set_controllers(struct ctl *ctl, size_t count)
 void ctl_marks_say(const struct ctl *ctl, struct agree_said *out)
 {
     agree_say(ctl->state, ctl->marks.wrong, out);
+    out->trusted = ctl->marks.agree.trusted;
 }
 
 void ctl_marks_heard(struct ctl *ctl, const char *peer, const struct agree_said *said)

@@ -123,6 +123,7 @@ static PeerMarks *marks_message(const struct server *server, struct marks_messag
     out->message.n_marks = out->said.count;
     out->message.marks = out->list;
     out->message.has_wrong = out->message.wrong = out->said.wrong;
+    out->message.has_trusted = out->message.trusted = out->said.trusted;
     return &out->message;
 }
 
@@ -135,6 +136,7 @@ static void note_marks(struct peer_link *peer, const PeerMarks *marks)
         said.marks[said.count++] =
             (struct state_mark){ marks->marks[i]->index, marks->marks[i]->digest };
     said.wrong = marks && marks->wrong;
+    said.trusted = marks && marks->trusted;
     if (ctl)
         ctl_marks_heard(ctl, peer->name, &said);
 }

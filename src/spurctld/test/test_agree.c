@@ -142,6 +142,11 @@ static void what_counts(void **unused)
     agree_heard(&agree, fix->state, "c2", &same, NOW);
     assert_int_equal(agree_look(&agree, fix->state, NOW), AGREE_CONFIRMED);
     assert_false(agree.trusted);
+    other.trusted = true; /* and of who differs from it */
+    agree_heard(&agree, fix->state, "c2", &other, NOW);
+    assert_int_equal(agree_look(&agree, fix->state, NOW), AGREE_OUTVOTED);
+    assert_false(agree_may_lead(&agree, fix->state, NOW));
+    other.trusted = false;
     /* (4) */
     agree_heard(&agree, fix->state, "c2", &other, NOW);
     assert_int_equal(agree_look(&agree, fix->state, NOW), AGREE_SPLIT);
