@@ -293,22 +293,30 @@ static void sort_rows(struct sreport *r)
 
 /* ---- the most ---- */
 
-/* All accounts of a user in one line, as "bio,physics". */
+static int by_text(const void *left, const void *right)
+{
+    return text_order(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* All accounts of a user in one line, as "bio,physics": whatever order the database has them in. */
 static void name_accounts(struct sreport *r, const UsageReply *reply, struct report_row *row)
 {
-    CLEANUP(str_done) struct str names = { 0 };
+    CLEANUP(str_done) struct str text = { 0 };
+    VEC(const char *) names = { 0 };
 
     for (size_t i = 0; i < reply->n_who; i++) {
         const UsageWho *who = reply->who[i];
-        CLEANUP(freep) char *word = mem_printf("%s,", who->account);
-        if (!str_eq(who->user, row->login) || !str_eq(who->cluster, row->cluster) ||
-            (names.len && strstr(str_text(&names), word)))
-            continue;
-        str_add(&names, word);
+        if (str_eq(who->user, row->login) && str_eq(who->cluster, row->cluster))
+            vec_push(&names, who->account);
     }
     if (names.len)
-        names.data[--names.len] = '\0';
-    row->account = arena_strdup(&r->cli.arena, str_text(&names));
+        qsort(names.items, names.len, sizeof(*names.items), by_text);
+    for (size_t i = 0; i < names.len; i++) {
+        if (i == 0 || text_order(names.items[i], names.items[i - 1]) != 0)
+            str_addf(&text, "%s%s", text.len ? "," : "", names.items[i]);
+    }
+    vec_done(&names);
+    row->account = arena_strdup(&r->cli.arena, str_text(&text));
 }
 
 /* The first `top` users of each cluster. */
