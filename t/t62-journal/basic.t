@@ -9,7 +9,7 @@ kill9() { local pid; pid=$(cut -d' ' -f1 "$D/run/$1.pid"); kill -9 "$pid"; while
 ask() { spur journal --json | python3 -c "
 import sys, json
 rows = [(e, r) for e in map(json.loads, sys.stdin) for r in e.get('records', [])]
-of = lambda job, *kinds: [r for e, r in rows if r['job_id'] == job and r['kind'] in kinds]
+of = lambda job, *kinds: [r for e, r in rows if r.get('job_id') == job and r['kind'] in kinds]
 print($1)"; }
 idle() { [ -z "$(squeue -h -t all -o %t | grep -v '^CD\|^F\|^CA')" ]; }
 index() { spur controller list | awk 'NR > 1 { print $4; exit }'; }
