@@ -58,6 +58,9 @@ int history_main(int argc, char **argv);
 int token_main(int argc, char **argv);
 int up_main(int argc, char **argv);
 int wait_main(int argc, char **argv);
+extern const struct option_set usage_options, report_options;
+int report_main(int argc, char **argv);
+int usage_main(int argc, char **argv);
 int web_main(int argc, char **argv);
 
 /* pbs.c, lsf.c: by the names that PBS and LSF have */

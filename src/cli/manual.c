@@ -36,6 +36,11 @@ int man_main(int argc, char **argv)
         if (is_called(sets[i], argv[1]))
             option_add_man(sets[i], &out);
     }
+    static const struct option_set *const of_use[] = { &usage_options, &report_options };
+    for (size_t i = 0; argc == 2 && i < ARRAY_LEN(of_use); i++) {
+        if (is_called(of_use[i], argv[1]))
+            option_add_man(of_use[i], &out);
+    }
     if (argc == 2 && is_called(&sim_options, argv[1]))
         option_add_man(&sim_options, &out);
     if (argc == 2 && is_called(&controller_options, argv[1]))

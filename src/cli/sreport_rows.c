@@ -612,6 +612,59 @@ static int fill_sizes(struct sreport *r)
     return 0;
 }
 
+/* ---- reservations ---- */
+
+static void add_reservation(struct sreport *r, const ReservationRow *from)
+{
+    bool all = r->tres_text && strcasecmp(r->tres_text, "all") == 0;
+
+    for (size_t i = 0; i < from->n_tres; i++) {
+        const ReservationTres *tres = from->tres[i];
+        if (!all && !report_list_has(&r->tres, tres->tres))
+            continue;
+        vec_push(&r->rows,
+                 (struct report_row){
+                     .cluster = from->cluster,
+                     .id = from->id,
+                     .name = from->name,
+                     .nodes = from->nodes,
+                     .flags = from->flags,
+                     .associations = str_is_empty(from->accounts) ? from->users : from->accounts,
+                     .start_s = from->start_s,
+                     .end_s = from->end_s,
+                     .tres = tres->tres,
+                     .alloc = tres->alloc,
+                     .idle = MAX(tres->total - tres->alloc, 0),
+                     .total = tres->total,
+                     .count = tres->total / MAX(MIN(from->end_s, MIN(r->end_s, r->now_s)) -
+                                                    MAX(from->start_s, r->start_s),
+                                                1) });
+    }
+}
+
+static int fill_reservations(struct sreport *r)
+{
+    ReservationsRequest request = RESERVATIONS_REQUEST__INIT;
+    ProtobufCMessage *message = NULL;
+
+    request.has_start_s = request.has_end_s = request.has_all_clusters = true;
+    request.start_s = r->start_s;
+    request.end_s = r->end_s;
+    request.all_clusters = r->all_clusters;
+    request.clusters = r->clusters.items;
+    request.n_clusters = r->clusters.count;
+    request.names = r->names.items;
+    request.n_names = r->names.count;
+    request.nodes = (char *)(uintptr_t)r->nodes;
+    if (ask(r, "/spur.Usage/Reservations", &request.base, &reservations_reply__descriptor,
+            &message))
+        return 1;
+    const ReservationsReply *reply = (const void *)message;
+    for (size_t i = 0; i < reply->n_rows; i++)
+        add_reservation(r, reply->rows[i]);
+    return 0;
+}
+
 int report_fill(struct sreport *r)
 {
     switch (r->id) {
@@ -622,7 +675,7 @@ int report_fill(struct sreport *r)
     case REPORT_SIZES_WCKEY:
         return fill_sizes(r);
     case REPORT_RESERVATION:
-        return 0;
+        return fill_reservations(r);
     default:
         return fill_sums(r);
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "cli/accounting.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "client/client.h"
@@ -85,7 +86,22 @@ struct sshare {
     struct cli cli;
     struct sshare_args args;
     const ListSharesReply *reply;
+    const ListTablesReply *tables; /* when ids are shown */
 };
+
+/* The number that the database knows the association by; empty: it knows none. */
+static void add_id(const struct sshare *s, const ShareRow *row, struct str *out)
+{
+    for (size_t i = 0; s->tables && i < s->tables->n_assocs; i++) {
+        const AcctAssoc *assoc = s->tables->assocs[i];
+        const char *partition = assoc->limits->partition ? assoc->limits->partition : "";
+        if (str_eq(assoc->cluster, s->reply->cluster) &&
+            str_eq(assoc->limits->account, row->account) &&
+            str_eq(assoc->limits->name, row->user) &&
+            str_eq(partition, row->partition ? row->partition : ""))
+            str_addf(out, "%u", assoc->id);
+    }
+}
 
 /* ---- columns ---- */
 
@@ -124,10 +140,12 @@ static void add_cell(const struct sshare *s, const char *name, const ShareRow *r
     } else if (str_eq(name, "NormUsage") && parent) {
         str_addf(out, "%.6f", share_used(row, s->reply->rows[0]));
     } else if (str_eq(name, "EffectvUsage")) {
-        str_addf(out, "%.6f", share_used(row, parent));
-    } else if (str_eq(name, "FairShare") && is_user) {
+        str_addf(out, "%.6f", share_effective(s->reply, row));
+    } else if (str_eq(name, "ID")) {
+        add_id(s, row, out);
+    } else if (str_eq(name, "FairShare") && (is_user || s->reply->classic)) {
         str_addf(out, "%.6f", share_factor(row));
-    } else if (str_eq(name, "LevelFS") && parent) {
+    } else if (str_eq(name, "LevelFS") && parent && !s->reply->classic) {
         double used = share_used(row, parent);
         if (used > 0)
             str_addf(out, "%.6f", share_norm(s->reply, row) / used);
@@ -144,10 +162,11 @@ static const struct {
     const char *name;
     int width;
 } columns[] = {
-    { "Account", -20 },    { "Cluster", 10 },    { "EffectvUsage", 13 }, { "FairShare", 10 },
-    { "GrpTRESMins", 30 }, { "GrpTRESRaw", 30 }, { "LevelFS", 10 },      { "NormShares", 11 },
-    { "NormUsage", 11 },   { "Partition", 12 },  { "RawShares", 10 },    { "RawUsage", 11 },
-    { "TRESRunMins", 30 }, { "User", 10 },
+    { "Account", -20 },  { "Cluster", 10 },     { "EffectvUsage", 13 },
+    { "FairShare", 10 }, { "GrpTRESMins", 30 }, { "GrpTRESRaw", 30 },
+    { "ID", 6 },         { "LevelFS", 10 },     { "NormShares", 11 },
+    { "NormUsage", 11 }, { "Partition", 12 },   { "RawShares", 10 },
+    { "RawUsage", 11 },  { "TRESRunMins", 30 }, { "User", 10 },
 };
 
 struct shown {
@@ -240,6 +259,24 @@ static bool picks(const struct sshare *s, const ShareRow *row, const char *me)
     return args->users ? is_named(args->users, row->user) : args->all || str_eq(row->user, me);
 }
 
+static int load_tables(struct sshare *s)
+{
+    ListTablesRequest request = LIST_TABLES_REQUEST__INIT;
+    ProtobufCMessage *message = NULL;
+    struct err err = { 0 };
+    struct client *client = accounting_connect(&s->cli, &err);
+    int code = -1;
+
+    if (client)
+        code = client_call(client, "/spur.Accounts/List", &request.base,
+                           &list_tables_reply__descriptor, &s->cli.arena, &message, &err);
+    client_free(client);
+    if (code < 0)
+        return accounting_error(&s->cli, &err);
+    s->tables = (const void *)message;
+    return 0;
+}
+
 static int print(struct sshare *s)
 {
     const struct sshare_args *args = &s->args;
@@ -258,6 +295,10 @@ static int print(struct sshare *s)
     unsigned base = UINT32_MAX;
     bool good = read_format(s, format, &shown);
 
+    for (size_t i = 0; good && i < shown.len; i++) {
+        if (str_eq(shown.items[i].name, "ID") && !s->tables)
+            good = load_tables(s) == 0;
+    }
     users_by_uid(getuid(), &user, &err);
     if (good && !args->no_header)
         put_header(s, &shown, &out);
@@ -318,10 +359,6 @@ static int ask(struct sshare *s)
                     &list_shares_reply__descriptor, &s->cli.arena, &message, &err) < 0)
         return cli_load_error(&s->cli, "sshare: error:", &err);
     s->reply = (const void *)message;
-    if (s->reply->classic) {
-        cli_error(&s->cli, "sshare shows fair tree; this cluster has PriorityFlags=NO_FAIR_TREE");
-        return 1;
-    }
     return s->args.json ? print_json(s) : print(s);
 }
 

@@ -15,8 +15,10 @@ enum { SHARE_OF_PARENT = 0x7fffffff };
 
 /* The row of the account above; NULL: this is root. */
 const ShareRow *share_parent(const ListSharesReply *reply, const ShareRow *row);
-/* Its part of what it and its siblings have. */
+/* Its part of what it and its siblings have; with the classic algorithm (NO_FAIR_TREE) of the whole cluster. */
 double share_norm(const ListSharesReply *reply, const ShareRow *row);
+/* Its part of what it and its siblings used; classic: own use, and of what the parent has more its share. */
+double share_effective(const ListSharesReply *reply, const ShareRow *row);
 /* Its part of what `whole` used; 1 without one. */
 double share_used(const ShareRow *row, const ShareRow *whole);
 double share_factor(const ShareRow *row);

@@ -830,6 +830,9 @@ static int take_record(struct ingest *in, const JournalEntry *entry, const Journ
     case JOURNAL_CAPACITY:
     case JOURNAL_RESERVATION:
     case JOURNAL_RESERVATION_ENDED:
+        note_dirty(in, entry->time_us);
+        if (record->reservation && record->reservation->spec)
+            note_dirty(in, record->reservation->spec->start_us);
         return ingest_cluster(in->store, in->batch->cluster, entry, record, err);
     default:
         return 0; /* of a newer controller, and of no concern here */

@@ -42,6 +42,16 @@ struct meter *meter_new(const int64_t *edges_s, size_t count)
     return meter;
 }
 
+struct meter *meter_like(const struct meter *meter)
+{
+    return meter_new(meter->edges, meter->spans + 1);
+}
+
+size_t meter_spans(const struct meter *meter)
+{
+    return meter->spans;
+}
+
 void meter_free(struct meter *meter)
 {
     if (!meter)

@@ -38,6 +38,8 @@ enum meter_kind {
 struct meter;
 /* Span i is [edges_s[i], edges_s[i + 1]); `count` edges, ascending, at least two. */
 struct meter *meter_new(const int64_t *edges_s, size_t count);
+struct meter *meter_like(const struct meter *meter); /* empty, with the same spans */
+size_t meter_spans(const struct meter *meter);
 void meter_free(struct meter *meter); /* NULL is allowed */
 
 /* The number of somebody, or of a TRES; known from then on. */

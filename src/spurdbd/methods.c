@@ -47,6 +47,9 @@ static const struct row {
       dbd_on_usage, "use of others and of clusters: as private_data of the cluster says" },
     { A "Sizes", PEOPLE, RPC_UNARY, &sizes_request__descriptor, &sizes_reply__descriptor,
       dbd_on_sizes, "jobs of others: as private_data of the cluster says" },
+    { A "Reservations", PEOPLE, RPC_UNARY, &reservations_request__descriptor,
+      &reservations_reply__descriptor, dbd_on_reservations,
+      "reservations: as private_data of the cluster says" },
     { A "Recompute", PEOPLE, RPC_UNARY, &recompute_request__descriptor,
       &recompute_reply__descriptor, dbd_on_recompute, "administrators of the cluster" },
 #undef A

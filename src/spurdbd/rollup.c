@@ -20,6 +20,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "spurdbd/rollup_cluster.h"
 
 enum { HOUR_S = 3600, HOURS_KEPT_DAYS = 35, LATE_S = 60, FIRST_OWN_TRES = 1001, TRIES = 3 };
 
@@ -81,7 +82,8 @@ int rollup_restart(struct store *store, int64_t cluster, int64_t from_s, struct 
 /* ---- from the history ---- */
 
 struct direct {
-    struct meter *meter;
+    struct meter *meter, *resv;
+    const struct past *past;
     int64_t from_s, to_s, now_s;
 };
 
@@ -100,6 +102,7 @@ static int add_run(void *ctx, const struct rollup_run *run, struct err *err)
         meter_add_tres(direct->meter, METER_USED, who, part->tres.ptr, part->tres.len,
                        MAX(part->from_s, direct->from_s), MIN(part->to_s, upto));
     }
+    past_use_reservation(direct->past, direct->resv, run, direct->from_s, upto);
     if (run->eligible_s)
         meter_add_tres(direct->meter, METER_PLANNED, 0, run->tres_req.ptr, run->tres_req.len,
                        MAX(run->eligible_s, direct->from_s), MIN(waited, upto));
@@ -109,9 +112,20 @@ static int add_run(void *ctx, const struct rollup_run *run, struct err *err)
 int rollup_direct(struct store *store, int64_t cluster, struct meter *meter, int64_t from_s,
                   int64_t to_s, int64_t now_s, struct err *err)
 {
-    struct direct direct = { meter, from_s, to_s, now_s };
+    struct past *past = past_new();
+    struct direct direct = { meter, meter_like(meter), past, from_s, to_s, now_s };
+    int64_t upto = MIN(to_s, now_s);
 
-    return rollup_each_run(store, cluster, from_s, to_s, add_run, &direct, err);
+    int code = past_read(past, store, cluster, from_s, to_s, err);
+    if (code == 0) {
+        past_add(past, meter, from_s, upto);
+        past_begin_reservations(past, direct.resv, from_s, upto);
+        code = rollup_each_run(store, cluster, from_s, to_s, add_run, &direct, err);
+        past_end_reservations(past, direct.resv, meter_spans(meter), meter);
+    }
+    meter_free(direct.resv);
+    past_free(past);
+    return code;
 }
 
 /* ---- names in the database ---- */
@@ -355,10 +369,20 @@ static int fold_longer(struct store *store, int64_t cluster, int64_t from_s, int
 
 /* ---- a step ---- */
 
+/* Of a job, or when the cluster was first heard of; 0: never. */
 static int first_submission(struct store *store, int64_t cluster, int64_t *out_us, struct err *err)
 {
-    return store_number(store, "SELECT min(t_submit) FROM job WHERE cluster = ?1 AND t_submit > 0",
-                        STORE_VALUES(STORE_INT(cluster)), 0, out_us, err);
+    struct store_values id = STORE_VALUES(STORE_INT(cluster));
+    int64_t event_us = 0;
+
+    if (store_number(store, "SELECT min(t_submit) FROM job WHERE cluster = ?1 AND t_submit > 0", id,
+                     0, out_us, err) < 0 ||
+        store_number(store, "SELECT min(t_start) FROM event WHERE cluster = ?1", id, 0, &event_us,
+                     err) < 0)
+        return -(int)err->code;
+    if (event_us && (!*out_us || event_us < *out_us))
+        *out_us = event_us;
+    return 0;
 }
 
 static int begin_again(struct store *store, int64_t cluster, int64_t from_s, struct err *err)

@@ -109,6 +109,7 @@ void dbd_tables_sync(struct dbd *dbd, const struct feed *feed);
 /* usage_calls.c: use of the past */
 void dbd_on_usage(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_sizes(struct rpc_call *call, const ProtobufCMessage *request);
+void dbd_on_reservations(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_recompute(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_rollup_start(struct dbd *dbd); /* sums up what is due, now and from time to time */
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/hostlist.h"
-#include "spurdbd/rollup.h"
+#include "spurdbd/rollup_cluster.h"
 #include "spurdbd/serve.h"
 #include "spurdbd/tables.h"
 #include "sys/clock.h"
@@ -19,7 +19,7 @@
 
 enum { EDGES_MOST = 4096, ROLLUP_FIRST_MS = 2000, ROLLUP_EVERY_MS = 5 * 60 * 1000 };
 
-enum usage_kind { KIND_SUM, KIND_SIZES, KIND_RECOMPUTE, KIND_ROLLUP };
+enum usage_kind { KIND_SUM, KIND_SIZES, KIND_RESERVATIONS, KIND_RECOMPUTE, KIND_ROLLUP };
 
 struct seen_cluster {
     int64_t id;
@@ -453,6 +453,123 @@ static int do_sizes(struct usage_call *self)
     return code;
 }
 
+/* ---- reservations ---- */
+
+struct reservations {
+    struct usage_call *self;
+    const ReservationsRequest *request;
+    const struct seen_cluster *cluster;
+    struct past *past;
+    struct meter *meter;
+    int64_t until_s;
+    VEC(ReservationRow *) rows;
+};
+
+static int use_reservation(void *ctx, const struct rollup_run *run, struct err *err)
+{
+    struct reservations *r = ctx;
+
+    (void)err;
+    past_use_reservation(r->past, r->meter, run, r->request->start_s, r->until_s);
+    return 0;
+}
+
+static void add_reservation(struct reservations *r, size_t i)
+{
+    const struct past_reservation *from = &r->past->reservations.items[i];
+    struct arena *arena = &r->self->arena;
+    ReservationRow *row = ARENA_NEW(arena, ReservationRow);
+    char number[24];
+
+    snprintf(number, sizeof(number), "%zu", i);
+    unsigned who = meter_who(r->meter, &(struct meter_who){ .account = number });
+    reservation_row__init(row);
+    row->cluster = (char *)(uintptr_t)r->cluster->name;
+    row->has_id = row->has_start_s = row->has_end_s = true;
+    row->id = from->id;
+    row->start_s = from->from_s;
+    row->end_s = from->to_s;
+    row->name = arena_strdup(arena, from->name);
+    row->nodes = arena_strdup(arena, from->nodes);
+    row->flags = arena_strdup(arena, from->flags);
+    row->users = arena_strdup(arena, from->users);
+    row->accounts = arena_strdup(arena, from->accounts);
+    row->tres = ARENA_ARRAY(arena, ReservationTres *, meter_tres_count(r->meter) + 1);
+    for (unsigned t = 0; t < meter_tres_count(r->meter); t++) {
+        ReservationTres *tres = ARENA_NEW(arena, ReservationTres);
+        reservation_tres__init(tres);
+        tres->tres = arena_strdup(arena, meter_tres_at(r->meter, t));
+        tres->has_total = tres->has_alloc = true;
+        tres->total = meter_value(r->meter, METER_TOTAL, 0, who, t);
+        tres->alloc = meter_value(r->meter, METER_USED, 0, who, t);
+        if (tres->total || tres->alloc)
+            row->tres[row->n_tres++] = tres;
+    }
+    vec_push(&r->rows, row);
+}
+
+static bool has_node(const struct past_reservation *resv, const struct hostlist *nodes)
+{
+    CLEANUP(hostlist_done) struct hostlist both = { 0 };
+
+    return !hostlist_count(nodes) ||
+           (resv->nodes[0] && hostlist_parse(&both, resv->nodes, NULL) == 0 &&
+            hostlist_intersect(&both, nodes, NULL) == 0 && hostlist_count(&both) > 0);
+}
+
+static int list_cluster(struct reservations *r, const struct hostlist *nodes)
+{
+    struct usage_call *self = r->self;
+    const ReservationsRequest *request = r->request;
+    int64_t edges[] = { request->start_s, MAX(r->until_s, request->start_s + 1) };
+
+    r->past = past_new();
+    r->meter = meter_new(edges, 2);
+    int code = past_read(r->past, self->store, r->cluster->id, request->start_s, request->end_s,
+                         &self->err);
+    if (code == 0) {
+        past_begin_reservations(r->past, r->meter, request->start_s, r->until_s);
+        code = rollup_each_run(self->store, r->cluster->id, request->start_s, request->end_s,
+                               use_reservation, r, &self->err);
+    }
+    for (size_t i = 0; i < r->past->reservations.len && code == 0; i++) {
+        if (is_wanted(request->names, request->n_names, r->past->reservations.items[i].name) &&
+            has_node(&r->past->reservations.items[i], nodes))
+            add_reservation(r, i);
+    }
+    meter_free(r->meter);
+    past_free(r->past);
+    return code;
+}
+
+static int do_reservations(struct usage_call *self)
+{
+    struct reservations r = { .self = self, .request = (const void *)self->request };
+    ReservationsReply *reply = ARENA_NEW(&self->arena, ReservationsReply);
+    CLEANUP(hostlist_done) struct hostlist nodes = { 0 };
+    int code = 0;
+    bool all;
+
+    reservations_reply__init(reply);
+    r.until_s = MIN(r.request->end_s, now_s());
+    if (r.request->start_s >= r.request->end_s)
+        return err_set(&self->err, ERR_INVALID, "the window ends before it begins");
+    if (!str_is_empty(r.request->nodes) && hostlist_parse(&nodes, r.request->nodes, &self->err) < 0)
+        return -(int)self->err.code;
+    if (read_clusters(self) < 0)
+        return -(int)self->err.code;
+    choose_clusters(self, r.request->clusters, r.request->n_clusters, r.request->all_clusters);
+    for (size_t i = 0; i < self->clusters.len && code == 0; i++) {
+        r.cluster = &self->clusters.items[i];
+        code = sees_all(self, r.cluster, "reservations", &all);
+        if (code == 0 && all)
+            code = list_cluster(&r, &nodes);
+    }
+    MOVE(reply, rows, r.rows);
+    self->reply = &reply->base;
+    return code;
+}
+
 /* ---- summing up ---- */
 
 static int roll_clusters(struct usage_call *self, uint32_t *steps)
@@ -508,6 +625,7 @@ static void do_work(uv_work_t *work)
 {
     static int (*const doers[])(struct usage_call *) = { [KIND_SUM] = do_sum,
                                                          [KIND_SIZES] = do_sizes,
+                                                         [KIND_RESERVATIONS] = do_reservations,
                                                          [KIND_RECOMPUTE] = do_recompute,
                                                          [KIND_ROLLUP] = do_rollup };
     struct usage_call *self = work->data;
@@ -564,6 +682,11 @@ void dbd_on_usage(struct rpc_call *call, const ProtobufCMessage *request)
 void dbd_on_sizes(struct rpc_call *call, const ProtobufCMessage *request)
 {
     start(rpc_call_ctx(call), KIND_SIZES, call, request);
+}
+
+void dbd_on_reservations(struct rpc_call *call, const ProtobufCMessage *request)
+{
+    start(rpc_call_ctx(call), KIND_RESERVATIONS, call, request);
 }
 
 void dbd_on_recompute(struct rpc_call *call, const ProtobufCMessage *request)

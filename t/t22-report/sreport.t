@@ -81,9 +81,16 @@ is "hours are less" "$(sreport -n -P -t hours user top group format=used "${wind
 like "with a percentage" "$(sreport -n -P -t secper user top group format=used "${window[@]}")" "^$((bio + chem))\([0-9.]+%\)$"
 
 # ---- clusters ----
+like "what the cluster had" "$(report cluster utilization format=trescount,reported)" '^[0-9]+\|[1-9][0-9]*$'
+is "everything adds up" "$(report cluster utilization format=allocated,down,planneddown,idle,planned,reported | awk -F'|' '{ print ($1 + $2 + $3 + $4 + $5 == $6 && $6 > 0) }')" 1
 like "of the cluster" "$(report cluster utilization format=cluster,allocated)" "^$cluster\|$((bio + chem))$"
 is "all clusters" "$(report -a cluster utilization format=cluster | sort -u)" "$cluster"
 is "another cluster" "$(report -M nosuch cluster utilization)" ""
+
+scontrol update nodename=n1 state=drain reason=test
+down() { [ "$(report cluster utilization format=down)" -ge 8 ]; }
+ok "a drained node is down" wait_for 20 down
+scontrol update nodename=n1 state=resume
 
 # ---- sizes ----
 two=$(sreport -n -P -t seconds job SizesByAccount jobs="$b" "${window[@]}" | cut -d'|' -f3)
@@ -96,6 +103,19 @@ chemistry|$chem"
 is "by workload key" "$(report job SizesByWckey wckeys=one | cut -d'|' -f2,3)" "one|$bio"
 is "by both" "$(report job SizesByAccountAndWckey wckeys=one flatview | cut -d'|' -f2,3)" "bio:one|$bio"
 is "some jobs" "$(report job SizesByAccount jobs="$a" | cut -d'|' -f3)" "$bio"
+
+# ---- reservations ----
+scontrol create reservation reservationname=lab starttime=now duration=10 users="$me" nodes=n1 >/dev/null
+r=$(submit -A bio -n 2 --reservation=lab -o /dev/null --wrap 'sleep 2')
+ok "a job in a reservation ends" wait_for 40 job_is "$r" COMPLETED
+scontrol delete reservationname=lab
+resv() { report reservation utilization names=lab format=name,tresname,allocated,idle,trestime,nodes; }
+used=$(sacct -n -P -X -j "$r" -o Start,End | { IFS='|' read -r s e; echo $((2 * ($(date -d "$e" +%s) - $(date -d "$s" +%s)))); })
+counted() { [[ $(resv) =~ ^lab\|cpu\|$used\|[1-9][0-9]*\|[1-9][0-9]*\|n1$ ]]; }
+ok "use of the reservation" wait_for 20 counted
+is "adds up" "$(resv | awk -F'|' '{ print ($3 + $4 == $5) }')" 1
+is "another name" "$(report reservation utilization names=nosuch)" ""
+bio=$(from_history bio cpu)
 
 # ---- from nothing ----
 before=$(report -T all cluster AccountUtilizationByUser)

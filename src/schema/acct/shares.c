@@ -23,7 +23,7 @@ const ShareRow *share_parent(const ListSharesReply *reply, const ShareRow *row)
     return NULL;
 }
 
-double share_norm(const ListSharesReply *reply, const ShareRow *row)
+static double level_shares(const ListSharesReply *reply, const ShareRow *row)
 {
     const ShareRow *parent = share_parent(reply, row);
     double all = 0;
@@ -36,6 +36,35 @@ double share_norm(const ListSharesReply *reply, const ShareRow *row)
             all += other->shares;
     }
     return all > 0 ? row->shares / all : 0;
+}
+
+double share_norm(const ListSharesReply *reply, const ShareRow *row)
+{
+    const ShareRow *parent = share_parent(reply, row);
+
+    if (!reply->classic)
+        return level_shares(reply, row);
+    if (!parent)
+        return 1;
+    return (row->shares == SHARE_OF_PARENT ? 1 : level_shares(reply, row)) *
+           share_norm(reply, parent);
+}
+
+double share_effective(const ListSharesReply *reply, const ShareRow *row)
+{
+    const ShareRow *parent = share_parent(reply, row);
+    double own = share_used(row, reply->rows[0]);
+
+    if (!reply->classic)
+        return share_used(row, parent);
+    if (!parent)
+        return 1;
+    double above = share_effective(reply, parent);
+    if (row->shares == SHARE_OF_PARENT)
+        return above;
+    if (reply->depth_oblivious || above <= own)
+        return own;
+    return own + (above - own) * level_shares(reply, row);
 }
 
 double share_used(const ShareRow *row, const ShareRow *whole)
@@ -87,7 +116,7 @@ void share_add_json(const ListSharesReply *reply, const ShareRow *row, uint32_t 
                     struct jsonw *json)
 {
     const ShareRow *parent = share_parent(reply, row);
-    double norm = share_norm(reply, row), used = share_used(row, parent);
+    double norm = share_norm(reply, row), used = share_effective(reply, row);
     bool is_user = *row->user;
 
     jsonw_object(json, NULL);
@@ -109,7 +138,8 @@ void share_add_json(const ListSharesReply *reply, const ShareRow *row, uint32_t 
                      share_used(row, reply->n_rows ? reply->rows[0] : NULL));
     jsonw_number(json, "usage", (int64_t)row->usage);
     jsonw_object(json, "fairshare");
-    jsonw_set_double(json, "factor", true, false, is_user ? share_factor(row) : 0);
+    jsonw_set_double(json, "factor", true, false,
+                     is_user || reply->classic ? share_factor(row) : 0);
     jsonw_set_double(json, "level", parent && used > 0, parent && used <= 0,
                      used > 0 ? norm / used : 0);
     jsonw_object_end(json);

@@ -4,6 +4,7 @@
  *
  * Also fills in what follows from other values, so that whoever uses the messages need not.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -407,7 +408,8 @@ static void check_ports(struct conf *conf)
 /* A word that hides nothing would be a promise that is not kept. */
 static void check_private_data(struct conf *conf)
 {
-    static const char *const acting[] = { "jobs", "nodes", "partitions", "reservations" };
+    static const char *const acting[] = { "accounts",     "jobs",  "nodes", "partitions",
+                                          "reservations", "usage", "users" };
     const char *words = conf->config.private_data;
     struct span word;
 
@@ -421,17 +423,52 @@ static void check_private_data(struct conf *conf)
         vec_each (struct conf_item, item, &conf->items) {
             if (strcmp(item->section->name, "access") != 0 || !is_given(item, "private_data"))
                 continue;
-            conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "private_data"),
-                          "%s: '%.*s' would hide nothing in this version, which has no accounting "
-                          "database; remove it (jobs, nodes, partitions and reservations act)",
-                          called(conf, item, "private_data"), (int)word.len, word.ptr);
+            conf_note_add(
+                conf, CONF_NOTE_ERROR, origin(item, "private_data"),
+                "%s: '%.*s' would hide nothing in this version; remove it (accounts, jobs, "
+                "nodes, partitions, reservations, usage and users act)",
+                called(conf, item, "private_data"), (int)word.len, word.ptr);
             return;
         }
     }
 }
 
+/* "cpu=0.01,gres/gpu=1.2" */
+static bool are_rates(const char *text)
+{
+    struct span word;
+
+    while (str_next(&text, ",", &word)) {
+        const char *equal = memchr(word.ptr, '=', word.len);
+        char *end = NULL;
+        if (!equal || equal == word.ptr || !isdigit((unsigned char)equal[1]))
+            return false;
+        double rate = strtod(equal + 1, &end);
+        if (end != word.ptr + word.len || !(rate >= 0 && rate < 1e9))
+            return false;
+    }
+    return true;
+}
+
+static void check_rates(struct conf *conf)
+{
+    const char *rates = conf->local.accounting_rates;
+
+    vec_each (struct conf_item, item, &conf->items) {
+        if (strcmp(item->section->name, "accounting") != 0 || str_is_empty(rates) ||
+            are_rates(rates))
+            continue;
+        conf_note_add(conf, CONF_NOTE_ERROR, origin(item, "rates"),
+                      "%s = %s: expected TRES with what an hour costs, such as "
+                      "cpu=0.01,gres/gpu=1.2",
+                      called(conf, item, "rates"), conf_shown(conf, rates));
+        return;
+    }
+}
+
 void conf_check(struct conf *conf)
 {
+    check_rates(conf);
     check_private_data(conf);
     check_ports(conf);
     check_nodes(conf);

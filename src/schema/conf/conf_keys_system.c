@@ -436,7 +436,8 @@ const struct conf_key conf_keys_access[] = {
                                       "reservations", "usage", "users", NULL },
       .slurm = "PrivateData",
       .help = "What users do not see of others; operators and administrators see all. Acting words "
-              "are jobs, nodes, partitions and reservations; others are refused." },
+              "are accounts, jobs, nodes, partitions, reservations, usage and users; others are "
+              "refused." },
     { .name = "token_lifespan_max",
       .field = "token_lifespan_max_s",
       .type = CONF_SECONDS,
@@ -473,6 +474,14 @@ const struct conf_key conf_keys_accounting[] = {
       .flags = CONF_LOCAL,
       .help = "Address of spurdbd, http://host:6819. Default: the host of the first controller. "
               "From slurm.conf: AccountingStorageHost and AccountingStoragePort." },
+    { .name = "rates",
+      .field = "accounting_rates",
+      .type = CONF_TEXT,
+      .flags = CONF_LOCAL,
+      .help =
+          "What an hour of a TRES costs, for spur usage and spur report: "
+          "\"cpu=0.01,gres/gpu:h100=2.4\"; of memory an hour of a GB. A type that has a rate of "
+          "its own does not count as gres/gpu too." },
     { .name = "enforce",
       .field = "accounting_enforce",
       .type = CONF_WORDS,

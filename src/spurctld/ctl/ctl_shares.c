@@ -17,6 +17,7 @@ struct shares {
     size_t tres_count;
     ListSharesReply *reply;
     bool hides; /* usage of others */
+    bool limits;
 };
 
 /* Users come before the accounts below. */
@@ -60,6 +61,75 @@ static void add_tres(const struct shares *shares, const struct assoc *assoc, Sha
     }
 }
 
+static ShareLimit *add_limit(const struct shares *shares, ShareRow *row, const char *name,
+                             uint64_t most, uint64_t used)
+{
+    ShareLimit *limit = ARENA_NEW(shares->ask->arena, ShareLimit);
+
+    share_limit__init(limit);
+    limit->name = (char *)(uintptr_t)name;
+    limit->has_most = limit->has_used = true;
+    limit->most = most;
+    limit->used = used;
+    row->limits[row->n_limits++] = limit;
+    return limit;
+}
+
+static void add_minutes(const struct shares *shares, const struct assoc *assoc, ShareRow *row,
+                        size_t tres, uint64_t most)
+{
+    const struct state *state = shares->ctl->state;
+    uint64_t used = holder_usage(state, &assoc->holder, tres) / 60;
+    struct limit_hit hit = {
+        .past = true,
+        .most = most,
+        .used = used,
+        .assoc = assoc,
+        .holder = &assoc->holder,
+        .tres = &shares->tres[tres],
+    };
+    ShareLimit *limit = add_limit(shares, row, "GrpTRESMins", most, used);
+
+    limit->tres = (char *)(uintptr_t)shares->tres[tres].name;
+    limit->has_past = limit->past = true;
+    if (used >= most) {
+        limit->frees_us = limit_decays_us(state, &hit);
+        limit->has_frees_us = limit->frees_us != INT64_MAX;
+    }
+}
+
+/* Those on all that it runs, or ran; what an account has for its users is theirs. */
+static void add_limits(const struct shares *shares, const struct assoc *assoc, ShareRow *row)
+{
+    const struct tres_limits *limits = &assoc->tres_limits;
+    static const struct {
+        enum bound bound;
+        const char *name;
+        bool users;
+    } counts[] = { { GRP_JOBS, "GrpJobs", false },
+                   { GRP_SUBMIT, "GrpSubmitJobs", false },
+                   { MAX_JOBS, "MaxJobs", true },
+                   { MAX_SUBMIT, "MaxSubmitJobs", true } };
+
+    row->limits =
+        ARENA_ARRAY(shares->ask->arena, ShareLimit *, 2 * shares->tres_count + ARRAY_LEN(counts));
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        bool submits = counts[i].bound == GRP_SUBMIT || counts[i].bound == MAX_SUBMIT;
+        if (limits->count[counts[i].bound] != NO_LIMIT && (!counts[i].users || assoc->user))
+            add_limit(shares, row, counts[i].name, limits->count[counts[i].bound],
+                      submits ? assoc->holder.submitted : assoc->holder.jobs);
+    }
+    for (size_t i = 0; i < shares->tres_count; i++) {
+        if (limits->has_tres[GRP_TRES] >> i & 1) {
+            ShareLimit *limit =
+                add_limit(shares, row, "GrpTRES", limits->tres[GRP_TRES][i], assoc->holder.used[i]);
+            limit->tres = (char *)(uintptr_t)shares->tres[i].name;
+        }
+        if (limits->has_tres[GRP_TRES_MINS] >> i & 1)
+            add_minutes(shares, assoc, row, i, limits->tres[GRP_TRES_MINS][i]);
+    }
+}
+
 static void add_row(struct shares *shares, const struct assoc *assoc)
 {
     ShareRow *row = ARENA_NEW(shares->ask->arena, ShareRow);
@@ -76,6 +146,8 @@ static void add_row(struct shares *shares, const struct assoc *assoc)
     row->factor = assoc->factor;
     row->grp_tres_mins = (char *)(uintptr_t)minutes_limit(assoc);
     add_tres(shares, assoc, row);
+    if (shares->limits)
+        add_limits(shares, assoc, row);
     shares->reply->rows[shares->reply->n_rows++] = row;
 }
 
@@ -100,13 +172,16 @@ void ctl_list_shares(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessag
     const Config *config = state_config(ctl->state);
     size_t count = state_assoc_count(ctl->state);
 
-    (void)message;
+    shares.limits = ((const ListSharesRequest *)(const void *)message)->limits;
     shares.tres = state_tres(ctl->state, &shares.tres_count);
     shares.hides = ctl_hides(ctl, ask, "usage");
     reply.rows = ARENA_ARRAY(ask->arena, ShareRow *, count + 1);
     reply.cluster = config->cluster_name;
     reply.has_classic = true;
     reply.classic = config->priority_flags && strcasestr(config->priority_flags, "NO_FAIR_TREE");
+    reply.has_depth_oblivious = true;
+    reply.depth_oblivious =
+        config->priority_flags && strcasestr(config->priority_flags, "DEPTH_OBLIVIOUS");
     for (size_t i = 0; i < count; i++) {
         const struct assoc *assoc = state_assoc_at(ctl->state, i);
         if (!assoc->parent)

@@ -96,7 +96,7 @@ struct job {
     uint32_t attempt, restarts;
     JobState state;
     int64_t submit_s, start_s, end_s, suspended_s;
-    const char *account;
+    const char *account, *reservation;
 };
 struct story {
     VEC(struct use) used, planned;
@@ -203,6 +203,7 @@ static Job *job_message(struct parts *p, const struct job *job)
     p->owner.uid = 1000 + job->user;
     p->owner.user = (char *)(uintptr_t)users[job->user];
     p->spec.name = (char *)"name";
+    p->spec.reservation = (char *)(uintptr_t)job->reservation;
     p->status.state = job->state;
     p->status.attempt = job->attempt;
     p->status.restarts = job->restarts;
@@ -465,6 +466,68 @@ static void test_changes_of_running_jobs(void **state)
     meter_free(meter);
 }
 
+static void put(struct world *world, const char *sql, struct store_values values)
+{
+    struct err err = { 0 };
+
+    if (store_run(world->store, sql, values, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void put_event(struct world *world, const char *node, int64_t from, int64_t to,
+                      const char *tres)
+{
+    put(world,
+        "INSERT INTO event(cluster, node_name, t_start, t_end, state, flags, reason, reason_uid,"
+        " reason_user, tres, nodes) VALUES(?1, ?2, ?3, ?4, 1, 0, '', 0, '', ?5, '')",
+        STORE_VALUES(STORE_INT(world->cluster), STORE_TEXT(node), STORE_INT(from * 1000000),
+                     STORE_INT(to * 1000000), STORE_TEXT(tres)));
+}
+
+static void put_resv(struct world *world, int id, const char *name, const char *node, int64_t from,
+                     int64_t to, const char *flags)
+{
+    put(world,
+        "INSERT INTO resv(cluster, id, name, t_start, t_end, ended, nodes, node_count, tres, users,"
+        " accounts, flags, comment) VALUES(?1, ?2, ?3, ?4, ?5, 1, ?6, 1, 'cpu=4', '', '', ?7, '')",
+        STORE_VALUES(STORE_INT(world->cluster), STORE_INT(id), STORE_TEXT(name),
+                     STORE_INT(from * 1000000), STORE_INT(to * 1000000), STORE_TEXT(node),
+                     STORE_TEXT(flags)));
+}
+
+/* Nodes that are down, for maintenance or without; a reservation that a job uses in part. */
+static void test_cluster(void **state)
+{
+    struct world *world = *state;
+    struct story story = { 0 };
+    struct ingest_batch batch = { 0 };
+    struct meter *meter = NULL;
+    struct err err = { 0 };
+    int64_t edges[] = { BEGIN, BEGIN + 8 * HOUR };
+
+    put_event(world, "", BEGIN - HOUR, 0, "cpu=10");
+    put_event(world, "n1", BEGIN + HOUR, BEGIN + 3 * HOUR, "cpu=4");
+    put_resv(world, 1, "work", "n[1-1]", BEGIN + 2 * HOUR, BEGIN + 4 * HOUR, "MAINT");
+    put_resv(world, 2, "lab", "n2", BEGIN + 5 * HOUR, BEGIN + 7 * HOUR, "");
+    story.jobs[0] =
+        (struct job){ .id = 1, .cpus = 2, .submit_s = BEGIN + 5 * HOUR, .reservation = "lab" };
+    add_event(world, &batch, &story, &(struct happening){ BEGIN + 5 * HOUR, 0, JOURNAL_SUBMITTED });
+    add_event(world, &batch, &story, &(struct happening){ BEGIN + 5 * HOUR, 0, JOURNAL_STARTED });
+    add_event(world, &batch, &story, &(struct happening){ BEGIN + 6 * HOUR, 0, JOURNAL_ENDED });
+    write_batch(world, &batch);
+    for (int round = 0; round < 2; round++) { /* from the history, then from sums */
+        if (rollup_sum(world->store, world->cluster, edges, 2, BEGIN + 9 * HOUR, &meter, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_int_equal(of_cluster(meter, METER_TOTAL, "cpu"), 80 * HOUR);
+        assert_int_equal(of_cluster(meter, METER_ALLOC, "cpu"), 2 * HOUR);
+        assert_int_equal(of_cluster(meter, METER_DOWN, "cpu"), 4 * HOUR);
+        assert_int_equal(of_cluster(meter, METER_PDOWN, "cpu"), 8 * HOUR);
+        assert_int_equal(of_cluster(meter, METER_RESV, "cpu"), 6 * HOUR);
+        meter_free(TAKE(meter));
+        roll(world, BEGIN + 9 * HOUR);
+    }
+}
+
 /* What does not fit into the cluster: use first, then down, then what is planned. */
 static void test_what_fits(void **state)
 {
@@ -494,6 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_random_histories, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes_of_running_jobs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cluster, set_up, tear_down),
         cmocka_unit_test(test_what_fits),
     };
 
