@@ -103,6 +103,8 @@ enum {
     LIMIT_BATCH_COMMANDS = 64, /* a batch is applied in one turn of the controller's loop */
     LIMIT_JOBS_DEFAULT = 2000000,
     LIMIT_RESERVATIONS = 10000,
+    LIMIT_CRONTAB_BYTES = 64 * 1024,
+    LIMIT_CRON_JOBS = 100, /* of one user */
     LIMIT_TRIGGERS = 1000, /* each is looked at after every command */
     LIMIT_SNAPSHOT_RECORD = 64 * 1024 * 1024,
     LIMIT_CONTROLLERS = 16,

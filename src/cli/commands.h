@@ -15,8 +15,9 @@ struct str;
 extern const struct option_set explain_options, logs_options, scancel_options, scontrol_options,
     sinfo_options, sprio_options, squeue_options, token_options, sattach_options, sstat_options,
     web_options, exec_options, sacct_options, sacctmgr_options, sreport_options, sshare_options,
-    seff_options, history_options, sdiag_options, strigger_options, sbcast_options, sgather_options,
-    journal_options, wait_options; /* sbatch_options is in schema/request.h */
+    seff_options, history_options, sdiag_options, strigger_options, scrontab_options,
+    sbcast_options, sgather_options, journal_options,
+    wait_options; /* sbatch_options is in schema/request.h */
 
 int complete_main(int argc, char **argv); /* what the completion scripts call */
 int completion_main(int argc, char **argv);
@@ -50,6 +51,7 @@ int sshare_main(int argc, char **argv);
 int spur_accounting_main(int argc, char **argv);
 int squeue_main(int argc, char **argv);
 int srun_main(int argc, char **argv);
+int scrontab_main(int argc, char **argv);
 int strigger_main(int argc, char **argv);
 int sstat_main(int argc, char **argv);
 int sacct_main(int argc, char **argv);

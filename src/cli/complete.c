@@ -95,11 +95,11 @@ static const struct {
 };
 
 static const struct option_set *const sets[] = {
-    &sbatch_options,  &srun_options,       &salloc_options,  &squeue_options, &scancel_options,
-    &sinfo_options,   &scontrol_options,   &sattach_options, &sbcast_options, &sgather_options,
-    &sstat_options,   &exec_options,       &sprio_options,   &sdiag_options,  &strigger_options,
-    &journal_options, &explain_options,    &logs_options,    &token_options,  &web_options,
-    &sim_options,     &controller_options, &wait_options,
+    &sbatch_options,   &srun_options,     &salloc_options,     &squeue_options, &scancel_options,
+    &sinfo_options,    &scontrol_options, &sattach_options,    &sbcast_options, &sgather_options,
+    &sstat_options,    &exec_options,     &sprio_options,      &sdiag_options,  &strigger_options,
+    &scrontab_options, &journal_options,  &explain_options,    &logs_options,   &token_options,
+    &web_options,      &sim_options,      &controller_options, &wait_options,
 };
 
 struct typed {

@@ -70,6 +70,7 @@ static const struct command {
     { "nodes", "sinfo", sinfo_main, "list partitions and nodes", TASK_CLUSTER },
     { "show", NULL, show_main, "show a job, node, partition or the configuration", TASK_CLUSTER },
     { "trigger", "strigger", strigger_main, "run a program when something happens", TASK_CLUSTER },
+    { "cron", "scrontab", scrontab_main, "run jobs at their times, again and again", TASK_CLUSTER },
     { "diag", "sdiag", sdiag_main, "show what the controller has been doing", TASK_CLUSTER },
     { "web", NULL, web_main, "print a link that opens the web page and logs in", TASK_CLUSTER },
     { "sim", NULL, sim_main, "try a policy on a trace, or a change on the present queue",

@@ -18,7 +18,7 @@ static const struct option_set *const sets[] = {
     &sinfo_options,    &scontrol_options, &sattach_options, &sacct_options,   &sacctmgr_options,
     &sreport_options,  &sshare_options,   &seff_options,    &history_options, &sbcast_options,
     &sgather_options,  &sstat_options,    &exec_options,    &sprio_options,   &sdiag_options,
-    &strigger_options, &journal_options,  &explain_options, &wait_options,
+    &strigger_options, &scrontab_options, &journal_options, &explain_options, &wait_options,
 };
 
 /* Those of our own are called by their second word: `spur man sim` is the page spur-sim(1). */
@@ -49,7 +49,7 @@ int man_main(int argc, char **argv)
         bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
 
         fputs(
-            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sdiag|strigger|sprio|sattach|sbcast|sgather|sstat|exec|explain|sim|"
+            "Usage: spur man sbatch|srun|salloc|squeue|scancel|sinfo|scontrol|sdiag|strigger|scrontab|sprio|sattach|sbcast|sgather|sstat|exec|explain|sim|"
             "controller\n",
             help ? stdout : stderr);
         return help ? 0 : 1;

@@ -37,7 +37,7 @@ static const struct option rows[] = {
     { .name = "batch", .key = 'b', .env = { "SCANCEL_BATCH" }, .read = option_flag, .into = FLAG(batch), .help = "Signal only the batch script." },
     { .name = "cluster", .arg = "NAMES", .read = option_text, .later = "a command speaks to one cluster" },
     { .name = "clusters", .key = 'M', .arg = "NAMES", .read = option_text, .later = "a command speaks to one cluster", .help = "Jobs of other clusters." },
-    { .name = "cron", .key = 'c', .env = { "SCANCEL_CRON" }, .read = option_flag, .later = "there are no cron jobs", .help = "Confirm that a cron job is meant." },
+    { .name = "cron", .key = 'c', .env = { "SCANCEL_CRON" }, .read = option_ignored, .help = "Confirm that a cron job is meant; it is not asked for." },
     { .name = "ctld", .env = { "SCANCEL_CTLD" }, .read = option_flag, .into = FLAG(ctld), .help = "Signal through the controller, as is always done here." },
     { .name = "full", .key = 'f', .env = { "SCANCEL_FULL" }, .read = option_flag, .into = FLAG(full), .help = "Signal the script and all its steps." },
     { .name = "autocomplete", .arg = "TEXT", .read = option_text, .later = "spur completion writes it for a shell" },

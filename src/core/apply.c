@@ -132,6 +132,7 @@ ROW_OUT(preempt)
 ROW_OUT(time)
 ROW_ERR(controllers)
 ROW_ERR(trigger)
+ROW_ERR(crontab)
 
 static enum err_code do_submit(struct applying *at)
 {
@@ -225,6 +226,7 @@ static const struct command_row command_rows[] = {
     ROW(LEVEL, level, 0),
     ROW(REVOKE, revoke, 0),
     ROW(TRIGGER, trigger, 0),
+    ROW(CRONTAB, crontab, MAY_FREE),
     ROW(CHECK, check, 0),
 };
 

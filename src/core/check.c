@@ -258,6 +258,8 @@ int core_check(const struct state *state, struct err *err)
         digest += partition_hash(*at);
     vec_each (struct reservation *, at, &state->reservations)
         digest += reservation_hash(*at);
+    vec_each (struct crontab *, at, &state->crontabs)
+        digest += crontab_hash(*at);
     vec_each (struct trigger *, at, &state->triggers)
         digest += trigger_hash(*at);
     map_each (entry, &state->keys)

@@ -96,6 +96,20 @@ static uint64_t see_reservation(const struct state *state, size_t n, struct err 
     return reservation->hash;
 }
 
+static size_t crontabs_count(const struct state *state)
+{
+    return state->crontabs.len;
+}
+
+static uint64_t see_crontab(const struct state *state, size_t n, struct err *err)
+{
+    const struct crontab *crontab = state->crontabs.items[n];
+
+    if (crontab_kept_hash(crontab) != crontab_hash(crontab))
+        wrong(err, "a crontab", "");
+    return crontab_kept_hash(crontab);
+}
+
 static size_t triggers_count(const struct state *state)
 {
     return state->triggers.len;
@@ -236,6 +250,7 @@ static const struct row {
     { sections_count, see_section },
     { one, see_notices },
     { one, see_revoked },
+    { crontabs_count, see_crontab },
     { triggers_count, see_trigger },
 };
 

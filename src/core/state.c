@@ -101,6 +101,9 @@ void state_free(struct state *state)
         reservation_free(*reservation);
     vec_each (struct licence, licence, &state->licences)
         words_drop(&state->words, licence->name);
+    vec_each (struct crontab *, crontab, &state->crontabs)
+        crontab_free(*crontab);
+    vec_done(&state->crontabs);
     vec_each (struct trigger *, trigger, &state->triggers)
         trigger_free(*trigger);
     vec_done(&state->triggers);

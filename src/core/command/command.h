@@ -41,6 +41,16 @@ enum err_code apply_submit(struct state *state, const CmdSubmit *cmd, uint32_t *
 void time_skipped(struct state *state, int64_t us, bool new_leader);
 enum err_code apply_time(struct state *state, const CmdTime *cmd, struct events *out);
 
+/* ---- crontabs.c ---- */
+
+struct crontab;
+void crontab_free(struct crontab *crontab);
+uint64_t crontab_hash(const struct crontab *crontab);
+uint64_t crontab_kept_hash(const struct crontab *crontab); /* what the digest has of it */
+void crontab_put(struct state *state, const Crontab *msg); /* instead of what the user has */
+enum err_code apply_crontab(struct state *state, const CmdCrontab *cmd, struct err *err,
+                            struct events *out);
+
 /* ---- triggers.c ---- */
 
 struct trigger *trigger_new(const TriggerSpec *spec);

@@ -93,6 +93,25 @@ enum err_code apply_cancel(struct state *state, const CmdCancel *cmd, struct err
     return job_select_each(state, cmd->jobs, &act, err, out);
 }
 
+static void begin_at(struct state *state, const struct job *job, int64_t begin_us,
+                     struct events *out)
+{
+    CmdUpdateJob update = CMD_UPDATE_JOB__INIT;
+    JobSelect jobs = JOB_SELECT__INIT;
+    JobSpec change = JOB_SPEC__INIT;
+    uint32_t id = job->id;
+    struct err err = { 0 };
+
+    jobs.n_job_ids = 1;
+    jobs.job_ids = &id;
+    change.has_begin_us = true;
+    change.begin_us = begin_us;
+    update.jobs = &jobs;
+    update.change = &change;
+    update.has_by_admin = update.by_admin = true;
+    apply_update_job(state, &update, &err, out);
+}
+
 static enum err_code requeue_one(struct state *state, struct job *job, const void *arg,
                                  struct err *err, struct events *out)
 {
@@ -102,6 +121,8 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
 
     if (!job_has_script(state, job))
         return ERR_BATCH_ONLY;
+    if (cmd->has_attempt && (cmd->attempt != job->attempt || !job_has_ended(job)))
+        return ERR_STALE_ATTEMPT;
     if (cmd->incomplete_only && job_has_ended(job))
         return ERR_JOB_FINISHED;
     /* Who waits for its tasks has to hear first that there are none. */
@@ -122,6 +143,8 @@ static enum err_code requeue_one(struct state *state, struct job *job, const voi
                 state->time_us, out);
     if (job_holds(job) && !told)
         emit_job(out, EVENT_JOB_ENDING, job);
+    if (cmd->has_begin_us)
+        begin_at(state, job, cmd->begin_us, out);
     return ERR_OK;
 }
 

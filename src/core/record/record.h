@@ -172,6 +172,7 @@ struct state {
     VEC(struct partition *) partitions;
     VEC(struct reservation *) reservations;
     VEC(struct licence) licences;
+    VEC(struct crontab *) crontabs; /* in the order in which they came */
     VEC(struct trigger *) triggers; /* by id */
     uint32_t last_trigger_id;
     int64_t next_trigger_us; /* see triggers.c (1) */

@@ -274,6 +274,9 @@ static int take_record(struct restore *restore, const SnapshotRecord *record, st
         return take_partition(restore, record->partition, err);
     case SNAPSHOT_RECORD__WHAT_RESV:
         return take_reservation(restore, record->resv, err);
+    case SNAPSHOT_RECORD__WHAT_CRONTAB:
+        crontab_put(restore->state, record->crontab);
+        return 0;
     case SNAPSHOT_RECORD__WHAT_TRIGGER:
         return take_trigger(restore, record->trigger, err);
     case SNAPSHOT_RECORD__WHAT_NODE_KEY:

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/crontab.h"
 #include "core/level.h"
 #include "core/msg.h"
 #include "core/view/view.h"
@@ -84,9 +85,10 @@ static void put_head(struct writer *writer, const struct state *state)
     head.config = state->config;
     head.controllers = state->controllers;
     head.records = state->nodes.len + state->partitions.len + state->reservations.len +
-                   state->triggers.len + map_len(&state->keys) + map_len(&state->revoked) +
-                   state->records + state->requests.count + state->accounts->assocs.len +
-                   state->accounts->qos.len + state->dep_pending.count;
+                   state->triggers.len + state->crontabs.len + map_len(&state->keys) +
+                   map_len(&state->revoked) + state->records + state->requests.count +
+                   state->accounts->assocs.len + state->accounts->qos.len +
+                   state->dep_pending.count;
     head.has_priority_us = true;
     head.priority_us = state->priority_us;
     head.has_skipped_us = state->skipped_us != 0;
@@ -134,6 +136,11 @@ static void put_tables(struct writer *writer, const struct state *state)
         resv.idle_us = (*at)->idle_us;
         record.what_case = SNAPSHOT_RECORD__WHAT_RESV;
         record.resv = &resv;
+        put(writer, &record);
+    }
+    for (size_t i = 0; i < state_crontab_count(state); i++) {
+        record.what_case = SNAPSHOT_RECORD__WHAT_CRONTAB;
+        record.crontab = (Crontab *)(uintptr_t)state_crontab_at(state, i);
         put(writer, &record);
     }
     vec_each (struct trigger *, at, &state->triggers) {

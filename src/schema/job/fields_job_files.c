@@ -174,9 +174,11 @@ bool job_w_zero(const struct field_call *call, struct str *out)
     return constant(out, "0");
 }
 
-bool job_w_no(const struct field_call *call, struct str *out)
+bool job_w_cron(const struct field_call *call, struct str *out)
 {
-    return constant(out, "No");
+    const Job *job = call->object;
+
+    return constant(out, job->spec && !str_is_empty(job->spec->cron) ? "Yes" : "No");
 }
 
 bool job_w_empty(const struct field_call *call, struct str *out)

@@ -52,7 +52,7 @@ void job_j_batch_host(const struct field_call *call, struct jsonw *json);
 void job_j_expanded(const struct field_call *call, struct jsonw *json);
 
 /* What Slurm shows and we have nothing behind. */
-field_writer job_w_null, job_w_na, job_w_bare_na, job_w_zero, job_w_no, job_w_empty, job_w_main;
+field_writer job_w_null, job_w_na, job_w_bare_na, job_w_zero, job_w_cron, job_w_empty, job_w_main;
 field_writer job_w_cluster, job_w_profile, job_w_tres_req, job_w_tres_given;
 
 #endif

@@ -101,6 +101,13 @@ bool ctl_may_see_reservation(const struct ctl *ctl, const struct ctl_ask *ask,
 
 /* ---- ctl_check.c ---- */
 /* May this person ask for it at submission: its priority and nice value. */
+/* ctl_submit.c: what a job may ask for; the message that the log holds of it. False: it has no payload. */
+int ctl_submit_check(const struct ctl *ctl, const struct ctl_ask *ask,
+                     const SubmitJobPackedComponent *component, struct err *err);
+bool ctl_submit_pack(struct ctl *ctl, struct arena *arena,
+                     const SubmitJobPackedComponent *component, PackedComponent *out,
+                     struct log_payload *payload);
+void ctl_submit_owner(const struct ctl_who *who, JobOwner *owner);
 int ctl_check_asked(const struct ctl_who *who, const JobSpec *spec, struct err *err);
 /* Refuses control characters in names and comments, and addresses that could be options of the mail program. */
 int ctl_check_texts(const JobSpec *spec, struct err *err);

@@ -16,7 +16,7 @@
  *   ctl_read.c     who may answer them
  *   ctl_forked.c    those that take long, by a copy of the process
  *   ctl_mail.c ctl_hooks.c ctl_fence.c ctl_resv.c   programs of the site; ctl_env.c  what those are told of a job
- *   ctl_triggers.c strigger
+ *   ctl_triggers.c strigger; ctl_cron.c  scrontab
  *   ctl_level.c    the feature level, and what may be proposed below it
  *   ctl_marks.c    whether other controllers have the same state (agree.h), and records that were damaged
  *   ctl_steps.c    steps, as nodes report them; ctl_journal.c  what accounting will read
@@ -271,6 +271,7 @@ ctl_handler ctl_list_shares;
 ctl_handler ctl_list_jobs, ctl_get_job, ctl_watch_job, ctl_explain, ctl_job_access;
 ctl_handler ctl_list_nodes, ctl_list_partitions, ctl_list_reservations, ctl_list_licenses;
 ctl_handler ctl_list_steps, ctl_signal_step;
+ctl_handler ctl_get_crontab, ctl_set_crontab;
 ctl_handler ctl_set_trigger, ctl_clear_triggers, ctl_list_triggers;
 ctl_handler ctl_update_node, ctl_update_partition, ctl_update_reservation;
 ctl_handler ctl_who_am_i, ctl_watch_changes, ctl_ping, ctl_diag, ctl_finish_job, ctl_ack_journal,

@@ -81,6 +81,7 @@ static void became_leader(struct ctl *ctl)
     ctl_nodes_leading(ctl);
     ctl_site_leading(ctl);
     ctl_triggers_look(ctl);
+    ctl_cron_leading(ctl);
     ctl_resv_leading(ctl);
 }
 
@@ -133,8 +134,13 @@ static void handle_events(struct ctl *ctl)
                      (unsigned long long)state_head(ctl->state).index);
         else if (event->kind == EVENT_PAYLOAD_DROPPED)
             log_payload_drop(ctl->log, event->digest);
-        if (ctl->leading)
-            ctl_effect(ctl, event);
+        if (!ctl->leading)
+            continue;
+        ctl_effect(ctl, event);
+        if (event->kind == EVENT_TRIGGER)
+            ctl_triggers_look(ctl);
+        else if (event->kind == EVENT_JOB_ENDED || event->kind == EVENT_JOB_CLEAN)
+            ctl_cron_ended(ctl, event->job);
     }
     notify_watchers(ctl);
     ctl_changes_notify(ctl);

@@ -498,9 +498,6 @@ void ctl_effect(struct ctl *ctl, const struct event *event)
     case EVENT_RESERVATION:
         ctl_resv_changed(ctl);
         break;
-    case EVENT_TRIGGER:
-        ctl_triggers_look(ctl);
-        break;
     case EVENT_CONFIG:
         ctl_nodes_config(ctl);
         break;

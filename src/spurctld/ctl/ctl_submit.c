@@ -129,7 +129,7 @@ static void test_only(struct ctl *ctl, struct ctl_ask *ask, const JobOwner *owne
     ask->ops->reply(ask, &reply.base);
 }
 
-static void fill_owner(const struct ctl_who *who, JobOwner *owner)
+void ctl_submit_owner(const struct ctl_who *who, JobOwner *owner)
 {
     owner->has_uid = owner->has_gid = true;
     owner->uid = who->uid;
@@ -249,6 +249,46 @@ static int settle_spec(const struct ctl *ctl, JobSpec *spec, struct err *err)
     return settle_deadline(ctl, spec, err);
 }
 
+int ctl_submit_check(const struct ctl *ctl, const struct ctl_ask *ask,
+                     const SubmitJobPackedComponent *component, struct err *err)
+{
+    const struct ctl_who *who = ask->who;
+    JobSpec *spec = component->spec;
+
+    if (!spec)
+        return err_set(err, ERR_BAD_MESSAGE, "a component has no spec");
+    if ((spec->no_allocate || spec->reboot) && !who->is_operator && !who->is_admin)
+        return err_code(err, ERR_PERMISSION);
+    if (ctl_check_asked(who, spec, err) < 0 || ctl_check_texts(spec, err) < 0 ||
+        check_payload(ctl, component, err) < 0 || settle_spec(ctl, spec, err) < 0)
+        return -(int)err->code;
+    return 0;
+}
+
+bool ctl_submit_pack(struct ctl *ctl, struct arena *arena,
+                     const SubmitJobPackedComponent *component, PackedComponent *out,
+                     struct log_payload *payload)
+{
+    size_t len = job_spec__get_packed_size(component->spec);
+
+    packed_component__init(out);
+    out->has_spec = true;
+    out->spec.len = len;
+    out->spec.data = arena_alloc(arena, len + 1);
+    job_spec__pack(component->spec, out->spec.data);
+    if (!component->payload.len)
+        return false;
+    out->has_payload_digest = true;
+    out->payload_digest.len = LOG_DIGEST_BYTES;
+    out->payload_digest.data = arena_alloc(arena, LOG_DIGEST_BYTES);
+    ctl->io.digest(ctl->io.ctx, component->payload.data, component->payload.len,
+                   out->payload_digest.data);
+    *payload =
+        (struct log_payload){ out->payload_digest.data,
+                              { (const char *)component->payload.data, component->payload.len } };
+    return true;
+}
+
 void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *message)
 {
     const SubmitJobPacked *request = (const void *)message;
@@ -265,28 +305,21 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         answer_submit(ask, seen.job_id, seen.code, NULL);
         return;
     }
-    fill_owner(ask->who, &owner); /* (1) */
+    ctl_submit_owner(ask->who, &owner); /* (1) */
     const JobSpec **specs = ARENA_ARRAY(ask->arena, const JobSpec *, count);
     PackedComponent *packed = ARENA_ARRAY(ask->arena, PackedComponent, count);
     PackedComponent **list = ARENA_ARRAY(ask->arena, PackedComponent *, count);
     struct log_payload *payloads = ARENA_ARRAY(ask->arena, struct log_payload, count);
     uint32_t payload_count = 0;
     for (size_t i = 0; i < count; i++) {
-        SubmitJobPackedComponent *component = request->components[i];
-        if (!component->spec)
-            err_set(&err, ERR_BAD_MESSAGE, "component %zu has no spec", i);
-        else if ((component->spec->no_allocate || component->spec->reboot) &&
-                 !ask->who->is_operator && !ask->who->is_admin)
-            err_code(&err, ERR_PERMISSION);
-        else if (ctl_check_asked(ask->who, component->spec, &err) == 0 &&
-                 ctl_check_texts(component->spec, &err) == 0 &&
-                 check_payload(ctl, component, &err) == 0)
-            settle_spec(ctl, component->spec, &err);
+        if (ctl_submit_check(ctl, ask, request->components[i], &err) == 0 &&
+            request->components[i]->spec->cron)
+            err_set(&err, ERR_INVALID, "only scrontab makes jobs that run again and again");
         if (err.code) {
             ask->ops->fail(ask, &err);
             return;
         }
-        specs[i] = component->spec;
+        specs[i] = request->components[i]->spec;
     }
     if (core_admit_submit(ctl->state, &owner, specs, count, ctl_now(ctl), &err) < 0) {
         ask->ops->fail(ask, &err);
@@ -299,22 +332,9 @@ void ctl_submit(struct ctl *ctl, struct ctl_ask *ask, const ProtobufCMessage *me
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        ProtobufCBinaryData payload = request->components[i]->payload;
-        size_t len = job_spec__get_packed_size(specs[i]);
-        packed_component__init(list[i] = &packed[i]);
-        packed[i].has_spec = true;
-        packed[i].spec.len = len;
-        packed[i].spec.data = arena_alloc(ask->arena, len + 1);
-        job_spec__pack(specs[i], packed[i].spec.data);
-        if (!payload.len)
-            continue;
-        packed[i].has_payload_digest = true;
-        packed[i].payload_digest.len = LOG_DIGEST_BYTES;
-        packed[i].payload_digest.data = arena_alloc(ask->arena, LOG_DIGEST_BYTES);
-        ctl->io.digest(ctl->io.ctx, payload.data, payload.len, packed[i].payload_digest.data);
-        payloads[payload_count++] =
-            (struct log_payload){ packed[i].payload_digest.data,
-                                  { (const char *)payload.data, payload.len } };
+        list[i] = &packed[i];
+        payload_count += ctl_submit_pack(ctl, ask->arena, request->components[i], &packed[i],
+                                         &payloads[payload_count]);
     }
     CmdSubmit submit = CMD_SUBMIT__INIT;
     submit.owner = &owner;

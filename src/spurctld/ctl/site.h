@@ -44,6 +44,10 @@ void ctl_resv_changed(struct ctl *ctl);
 void ctl_resv_leading(struct ctl *ctl);
 void ctl_resv_done(struct ctl *ctl);
 
+/* ---- ctl_cron.c ---- */
+void ctl_cron_ended(struct ctl *ctl, const struct job *job); /* perhaps one of a crontab */
+void ctl_cron_leading(struct ctl *ctl);
+
 /* ---- ctl_triggers.c ---- */
 void ctl_triggers_look(struct ctl *ctl); /* runs what is due */
 
