@@ -218,6 +218,8 @@ static int start(struct dbd *dbd, struct err *err)
 {
     if (load_conf(dbd, err) < 0)
         return -(int)err->code;
+    if (purge_read(conf_local(dbd->conf), &dbd->purge, err) < 0)
+        return -(int)err->code;
     set_paths(dbd);
     if (!dbd->socket)
         return err_set(err, ERR_INVALID, "the path of the socket would be too long: --socket");
@@ -245,6 +247,7 @@ static void finish(struct dbd *dbd)
     for (size_t i = 0; i < ARRAY_LEN(dbd->signals); i++)
         close_handle((uv_handle_t *)&dbd->signals[i], NULL);
     close_handle((uv_handle_t *)&dbd->rollup, NULL);
+    close_handle((uv_handle_t *)&dbd->purging, NULL);
     uv_run(dbd->uv, UV_RUN_DEFAULT); /* workers end, calls are answered */
     uv_walk(dbd->uv, close_handle, NULL);
     uv_run(dbd->uv, UV_RUN_DEFAULT);
@@ -275,6 +278,7 @@ int dbd_run(const struct dbd_options *options, struct err *err)
     map_init(&dbd.revoked);
     uv_loop_init(&loop);
     uv_timer_init(&loop, &dbd.rollup);
+    uv_timer_init(&loop, &dbd.purging);
     dbd.rpc_loop = rpc_loop_new(&loop);
     start_signals(&dbd);
     int code = start(&dbd, err);
@@ -286,6 +290,7 @@ int dbd_run(const struct dbd_options *options, struct err *err)
         log_info("dbd.serves", "socket=%s database=%s version=%s", dbd.socket, str_text(&shown),
                  SPUR_VERSION);
         dbd_rollup_start(&dbd);
+        dbd_purge_start(&dbd);
         uv_run(&loop, UV_RUN_DEFAULT);
         log_info("dbd.stopped", "entries=%llu", (unsigned long long)dbd.entries);
     }

@@ -16,6 +16,7 @@
 #include "rpc/rpc.h"
 #include "schema/conf.h"
 #include "spurdbd/history.h"
+#include "spurdbd/purge.h"
 #include "spurdbd/store.h"
 
 struct dbd_options {
@@ -49,7 +50,9 @@ struct dbd {
     uint32_t controller_uid; /* of spurctld on this host */
     uint64_t next_ask;
     uv_signal_t signals[2];
-    uv_timer_t rollup; /* of dbd_rollup_start() */
+    uv_timer_t rollup;  /* of dbd_rollup_start() */
+    uv_timer_t purging; /* of dbd_purge_start() */
+    struct purge purge;
     int64_t start_us, serves_us;
     uint64_t entries, batches;
     VEC(struct tables_call *) changes; /* of accounts, in the order in which they came */
@@ -103,6 +106,8 @@ void dbd_on_adopt(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_records(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_runaway(struct rpc_call *call, const ProtobufCMessage *request);
 void dbd_on_repair(struct rpc_call *call, const ProtobufCMessage *request);
+/* Removes what is too old, now and every hour, where a setting says so. */
+void dbd_purge_start(struct dbd *dbd);
 /* A leader was welcomed: its cluster is registered, and told what it lacks. */
 void dbd_tables_sync(struct dbd *dbd, const struct feed *feed);
 

@@ -28,8 +28,11 @@ enum call_kind {
     CALL_ADOPT,
     CALL_RUNAWAY,
     CALL_REPAIR,
-    CALL_SYNC
+    CALL_SYNC,
+    CALL_PURGE
 };
+
+enum { PURGE_FIRST_MS = 5000, PURGE_EACH_MS = 3600 * 1000 };
 
 /* A cluster whose leader is to be told. */
 struct told {
@@ -511,6 +514,19 @@ static void do_change(struct tables_call *self)
         store_rollback(self->store);
 }
 
+/* Piece by piece; what comes meanwhile waits for no more than one. */
+static void do_purge(struct tables_call *self)
+{
+    uint64_t removed = 0;
+    bool left = true;
+
+    while (left && self->code == 0 && !self->dbd->stopping)
+        self->code = purge_some(self->store, &self->dbd->purge, clock_wall_us(), &left, &removed,
+                                &self->err);
+    if (removed)
+        log_info("history.purged", "runs=%llu", (unsigned long long)removed);
+}
+
 static void do_work(uv_work_t *work)
 {
     struct tables_call *self = work->data;
@@ -521,6 +537,8 @@ static void do_work(uv_work_t *work)
         do_list(self);
     else if (self->kind == CALL_RECORDS)
         do_records(self);
+    else if (self->kind == CALL_PURGE)
+        do_purge(self);
     else
         do_change(self);
 }
@@ -577,8 +595,9 @@ static void sync_failed(struct tables_call *self)
 {
     struct feed *feed = dbd_feed(self->dbd, self->cluster);
 
-    log_error("accounts.sync", "cluster=%s text=%s", self->cluster, self->err.text);
-    if (feed && !self->dbd->stopping)
+    log_error(self->kind == CALL_PURGE ? "history.purge" : "accounts.sync", "cluster=%s text=%s",
+              self->cluster ? self->cluster : "all", self->err.text);
+    if (feed && self->kind == CALL_SYNC && !self->dbd->stopping)
         feed_sync_later(feed);
 }
 
@@ -706,4 +725,22 @@ void dbd_tables_sync(struct dbd *dbd, const struct feed *feed)
     self->leader_has = feed_hello(feed)->changes;
     vec_push(&dbd->changes, self);
     go_on(dbd);
+}
+
+static void on_purge(uv_timer_t *timer)
+{
+    struct dbd *dbd = timer->data;
+
+    vec_push(&dbd->changes, new_call(dbd, CALL_PURGE, NULL));
+    go_on(dbd);
+    uv_timer_start(timer, on_purge, PURGE_EACH_MS, 0);
+}
+
+void dbd_purge_start(struct dbd *dbd)
+{
+    const struct purge *purge = &dbd->purge;
+
+    dbd->purging.data = dbd;
+    if (purge->job_s || purge->step_s || purge->event_s || purge->resv_s || purge->txn_s)
+        uv_timer_start(&dbd->purging, on_purge, PURGE_FIRST_MS, 0);
 }

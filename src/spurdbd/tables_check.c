@@ -2,6 +2,7 @@
 /*
  * tables_check.c - may it be so, may this person do so, and what do controllers get to know
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -150,6 +151,71 @@ static int check_defaults(const ListTablesReply *tables, struct err *err)
     return code;
 }
 
+/* ---- no more kinds of TRES than controllers count ---- */
+
+/* Besides cpu, mem, node and billing. */
+enum { TRES_KINDS = 12 };
+
+struct tres_kinds {
+    char names[TRES_KINDS][LIMIT_NAME_BYTES];
+    size_t count;
+};
+
+static int add_kinds(struct tres_kinds *kinds, const char *text, struct err *err)
+{
+    static const char *const fixed[] = { "cpu", "mem", "node", "billing" };
+    struct span word;
+
+    while (text && str_next(&text, ",", &word)) {
+        const char *eq = memchr(word.ptr, '=', word.len);
+        struct span name = { word.ptr, eq ? (size_t)(eq - word.ptr) : word.len };
+        bool known = false;
+        for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+            known = known || span_ieq(name, fixed[i]);
+        for (size_t i = 0; i < kinds->count; i++)
+            known = known || span_ieq(name, kinds->names[i]);
+        if (known || name.len >= LIMIT_NAME_BYTES)
+            continue;
+        if (kinds->count == TRES_KINDS)
+            return err_set(err, ERR_INVALID,
+                           "'%.*s': limits name more than %d kinds of TRES besides cpu, mem, node "
+                           "and billing, which is all that controllers count",
+                           (int)name.len, name.ptr, TRES_KINDS);
+        snprintf(kinds->names[kinds->count++], LIMIT_NAME_BYTES, "%.*s", (int)name.len, name.ptr);
+    }
+    return 0;
+}
+
+/* All fields of the message whose names say that they hold amounts of TRES. */
+static int add_limits(struct tres_kinds *kinds, const ProtobufCMessage *message, struct err *err)
+{
+    const ProtobufCMessageDescriptor *type = message->descriptor;
+
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        if (field->type != PROTOBUF_C_TYPE_STRING || field->label == PROTOBUF_C_LABEL_REPEATED ||
+            !strstr(field->name, "tres"))
+            continue;
+        const char *text =
+            *(const char *const *)(const void *)((const char *)message + field->offset);
+        if (add_kinds(kinds, text, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+static int check_tres(const ListTablesReply *tables, struct err *err)
+{
+    struct tres_kinds kinds = { 0 };
+    int code = 0;
+
+    for (size_t i = 0; i < tables->n_qos && code == 0; i++)
+        code = add_limits(&kinds, &tables->qos[i]->qos->base, err);
+    for (size_t i = 0; i < tables->n_assocs && code == 0; i++)
+        code = add_limits(&kinds, &tables->assocs[i]->limits->base, err);
+    return code;
+}
+
 int tables_check(const ListTablesReply *tables, struct err *err)
 {
     struct names names;
@@ -170,6 +236,8 @@ int tables_check(const ListTablesReply *tables, struct err *err)
     }
     if (code == 0)
         code = check_defaults(tables, err);
+    if (code == 0)
+        code = check_tres(tables, err);
     names_done(&names);
     return code;
 }

@@ -88,6 +88,17 @@ is "they are in the database again" "$(sacctmgr -n -P show assoc user="$me" acco
 ok "accounts can be changed" sacctmgr -i -Q add account biology
 run spur accounting repair --from database
 like "nothing is left to repair" "$code:$err" "^1:.*need no repair"
+many=$(for i in {1..13}; do printf 'license/l%s=1,' $i; done)
+run sacctmgr -i modify account biology set GrpTRES="${many%,}"
+like "more kinds of TRES than are counted are refused" "$code:$err" "^1:.*more than 12 kinds of TRES"
+
+# ---- what is too old ----
+stop
+sql "UPDATE job SET t_end = t_end - 7200 * 1000000 WHERE job_id = $b"
+printf '[accounting]\npurge_job_after = "1hour"\n' >>"$D/spur.conf"
+start
+purged() { [ -z "$(sacct -n -X -P -j "$b" -o JobID 2>/dev/null)" ] && [ -n "$(sacct -n -X -P -j "$a" -o JobID 2>/dev/null)" ]; }
+ok "old jobs are purged, others stay" wait_for 60 purged
 run spur journal --ack 1
 is "nobody else acknowledges the journal" "$code" 1
 done_testing
