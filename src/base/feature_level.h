@@ -19,9 +19,10 @@ enum feature_level {
     LEVEL_JOURNAL = 7,   /* the journal tells of nodes, capacity, reservations, steps that begin */
     LEVEL_TRIGGERS = 8,  /* strigger */
     LEVEL_CRON = 9,      /* scrontab */
+    LEVEL_SPANK = 10,    /* jobs carry what SPANK plugins say to prolog and epilog */
 
-    LEVEL_NEWEST = LEVEL_CRON, /* that this build knows */
-    LEVEL_UNUSED = INT32_MAX,  /* of a field that this build reads and does not write yet */
+    LEVEL_NEWEST = LEVEL_SPANK, /* that this build knows */
+    LEVEL_UNUSED = INT32_MAX,   /* of a field that this build reads and does not write yet */
 };
 
 #endif

@@ -49,6 +49,8 @@ enum {
     LIMIT_SCRIPT_BYTES = 4 * 1024 * 1024, /* Slurm's max_script_size default */
     LIMIT_ENV_BYTES = 4 * 1024 * 1024,
     LIMIT_ENV_COUNT = 32768,
+    LIMIT_SPANK_ENV_BYTES = 64 * 1024, /* job-control environment of SPANK plugins */
+    LIMIT_SPANK_ENV_COUNT = 1024,
     LIMIT_PRIVATE_DIRS = 16, /* directories that a job has for itself */
     LIMIT_ARGS_COUNT = 4096,
     LIMIT_ARRAY_TASKS = 4000001, /* Slurm's largest MaxArraySize */

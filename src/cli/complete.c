@@ -21,6 +21,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/controller.h"
+#include "cli/plugins.h"
 #include "cli/sim_args.h"
 #include "schema/request.h"
 #include "sys/spawn.h"
@@ -327,10 +328,28 @@ static void offer_commands(const struct typed *typed)
     str_done(&names);
 }
 
+static void complete_options(struct typed *typed)
+{
+    const struct option_set *set = find_set(typed->command);
+    bool of_jobs = set == &sbatch_options || set == &salloc_options || set == &srun_options;
+    struct cli cli;
+
+    cli_init(&cli, typed->command);
+    if (of_jobs && plugins_open(&cli, set) == 0)
+        set = plugins_set(set);
+    if (set && complete_value(typed, set))
+        ;
+    else if (set && typed->word[0] == '-')
+        offer_options(typed, set);
+    else
+        complete_operand(typed);
+    plugins_close(&cli);
+    cli_done(&cli);
+}
+
 int complete_main(int argc, char **argv)
 {
     struct typed typed = { .words = argv + 1, .count = argc - 1, .first = 1 };
-    const struct option_set *set;
     const char *slash;
 
     if (typed.count < 2)
@@ -350,13 +369,7 @@ int complete_main(int argc, char **argv)
         offer_commands(&typed);
         return 0;
     }
-    set = find_set(typed.command);
-    if (set && complete_value(&typed, set))
-        return 0;
-    if (set && typed.word[0] == '-')
-        offer_options(&typed, set);
-    else
-        complete_operand(&typed);
+    complete_options(&typed);
     return 0;
 }
 

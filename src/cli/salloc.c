@@ -18,6 +18,7 @@
 #include "cli/alloc.h"
 #include "cli/commands.h"
 #include "cli/het.h"
+#include "cli/plugins.h"
 #include "cli/x11.h"
 #include "client/client.h"
 #include "schema/job_view.h"
@@ -265,8 +266,8 @@ static int read_options(struct salloc *salloc, int argc, char **argv, struct err
     struct het_words *words;
     size_t count;
 
-    if (het_split(&salloc_options, &ctx, &salloc->cli.arena, argc - 1, argv + 1, &words, &count,
-                  err) < 0)
+    if (het_split(plugins_set(&salloc_options), &ctx, &salloc->cli.arena, argc - 1, argv + 1,
+                  &words, &count, err) < 0)
         return -1;
     for (size_t i = 0; i < count; i++) {
         struct job_request *request = salloc->list[i] = &salloc->requests[i];
@@ -274,9 +275,9 @@ static int read_options(struct salloc *salloc, int argc, char **argv, struct err
         int left;
         job_request_init(request);
         salloc->count++;
-        if (option_read_env(&salloc_options, &ctx, request, err) < 0 ||
-            option_read_words(&salloc_options, &ctx, request, LEVEL_ARGV, words[i].count,
-                              words[i].words, OPTION_STOP, none, &left, err) < 0 ||
+        if (option_read_env(plugins_set(&salloc_options), &ctx, request, err) < 0 ||
+            option_read_words(plugins_set(&salloc_options), &ctx, request, LEVEL_ARGV,
+                              words[i].count, words[i].words, OPTION_STOP, none, &left, err) < 0 ||
             job_request_finish(request, err) < 0)
             return -1;
         if (i)
@@ -328,20 +329,27 @@ static int go(struct salloc *salloc, int argc, char **argv)
     struct err err = { 0 };
     uint64_t immediate = 0;
 
+    int code = plugins_open(cli, &salloc_options);
+    if (code)
+        return code;
     if (read_options(salloc, argc, argv, &err) < 0)
         return cli_option_error(&salloc_options, &err);
-    if (cli_help_job(&salloc_options, request))
+    if (cli_help_job(plugins_set(&salloc_options), request))
         return 0;
     cli->quiet = request->quiet;
-    int become = cli_become(cli, request);
-    if (become)
-        return become;
+    code = cli_become(cli, request);
+    if (code == 0)
+        code = plugins_options(cli, request);
+    if (code)
+        return code;
     if (getenv("SLURM_JOB_ID") && !request->no_shell)
         cli_say(cli, "warning: this is already inside of allocation %s", getenv("SLURM_JOB_ID"));
-    int code = ask_x11(cli, request);
+    code = ask_x11(cli, request);
     if (code)
         return code;
     fill_specs(salloc, argc, argv);
+    for (size_t i = 0; i < salloc->count; i++)
+        plugins_fill_spec(salloc->list[i]->spec);
     if (request->spec->immediate) {
         alloc_given(request, "immediate", &seconds);
         if (seconds)
@@ -353,6 +361,8 @@ static int go(struct salloc *salloc, int argc, char **argv)
     catch_signals();
     code = alloc_get(&alloc, salloc->list, salloc->count, &interrupted);
     if (code == 0) {
+        plugins_allocated();
+        plugins_set_env();
         say_granted(&alloc);
         if (request->bell)
             fputc('\a', stdout), fflush(stdout);
@@ -375,6 +385,7 @@ int salloc_main(int argc, char **argv)
 
     cli_init(&salloc->cli, cli_name(argv));
     int code = go(salloc, argc, argv);
+    plugins_close(&salloc->cli);
     for (size_t i = 0; i < salloc->count; i++)
         job_request_done(&salloc->requests[i]);
     cli_done(&salloc->cli);

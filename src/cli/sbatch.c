@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/timefmt.h"
 #include "cli/commands.h"
+#include "cli/plugins.h"
 #include "cli/submit.h"
 #include "cli/x11.h"
 #include "schema/job_view.h"
@@ -290,6 +291,7 @@ static int make_payload(struct submit *submit, JobPayload *payload, struct err *
         add_for_steps(submit, X11_VARIABLE, request->x11, payload);
     if (request->resv_ports)
         add_for_steps(submit, "SLURM_RESV_PORTS", request->resv_ports, payload);
+    plugins_fill_payload(&submit->cli, payload);
     return 0;
 }
 
@@ -385,8 +387,12 @@ static int submit_run(struct submit *submit, int argc, char **argv)
 {
     struct err err = { 0 };
     SubmitJobReply *reply;
-    int code;
+    int code = plugins_open(&submit->cli, &sbatch_options);
 
+    if (code)
+        return code;
+    submit->set = *plugins_set(&sbatch_options);
+    submit->set.command = submit->cli.name;
     if (read_first(submit, argc, argv, &err) < 0)
         return option_error(submit, &err);
     if (cli_help_job(&submit->set, &submit->first))
@@ -423,8 +429,12 @@ static int submit_run(struct submit *submit, int argc, char **argv)
         str_done(&given);
     }
     code = cli_become(&submit->cli, &submit->requests[0]);
+    if (code == 0)
+        code = plugins_options(&submit->cli, &submit->requests[0]);
     if (code)
         return code;
+    for (unsigned i = 0; i < submit->components; i++)
+        plugins_fill_spec(submit->requests[i].spec);
     struct x11_server server;
     code = submit->requests[0].x11 ? ask_x11(submit, &server) : 0;
     if (code)
@@ -454,6 +464,7 @@ int sbatch_main(int argc, char **argv)
     cli_init(&submit->cli, submit->set.command);
     job_request_init(&submit->first);
     code = submit_run(submit, argc, argv);
+    plugins_close(&submit->cli);
     job_request_done(&submit->first);
     for (unsigned i = 0; i < LIMIT_HET_COMPONENTS; i++) {
         if (submit->requests[i].spec)

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "cli/plugins.h"
 #include "cli/srun.h"
 #include "cli/submit.h"
 #include "client/client.h"
@@ -142,6 +143,7 @@ static int get_env(struct srun *srun)
         cli_error(&srun->cli, "%s", err.text);
         return 1;
     }
+    plugins_fill_step(&srun->cli, &srun->env);
     return 0;
 }
 
@@ -246,6 +248,18 @@ static int get_allocation(struct srun *srun, int argc, char **argv)
     return own ? allocate(srun, argc, argv) : srun_find_jobs(srun);
 }
 
+/* What they set in our environment goes with the step. */
+static int init_plugins(struct srun *srun)
+{
+    int code = plugins_loaded() ? plugins_user_init(srun) : 0;
+
+    for (size_t i = 0; plugins_loaded() && code == 0 && i < srun->part_count; i++) {
+        srun->parts[i]->env.n_env = srun->parts[i]->env.n_rlimits = 0;
+        code = get_env(srun->parts[i]);
+    }
+    return code;
+}
+
 /* Everything before the first task can start; 0, or the exit code after a complaint. */
 static int prepare_step(struct srun *srun)
 {
@@ -269,6 +283,8 @@ static int prepare_step(struct srun *srun)
         code = srun_open_sinks(srun);
     if (code == 0)
         code = open_named_input(srun);
+    if (code == 0)
+        code = init_plugins(srun);
     if (code == 0)
         code = srun_hook(srun, false);
     return code;
@@ -312,11 +328,13 @@ static int settle_part(struct srun *srun)
 static int run(struct srun *srun, int argc, char **argv)
 {
     struct str text = { 0 };
-    int code = srun_read_parts(srun, argc, argv);
+    int code = plugins_open(&srun->cli, &srun_options);
 
+    if (code == 0)
+        code = srun_read_parts(srun, argc, argv);
     if (code)
         return code;
-    if (cli_help_job(&srun_options, &srun->request))
+    if (cli_help_job(plugins_set(&srun_options), &srun->request))
         return 0;
     if (str_eq(srun->request.mpi, "list")) {
         srun_list_mpi();
@@ -336,8 +354,12 @@ static int run(struct srun *srun, int argc, char **argv)
             return 1;
     }
     code = cli_become(&srun->cli, &srun->request);
+    if (code == 0)
+        code = plugins_options(&srun->cli, &srun->request);
     if (code)
         return code;
+    for (size_t i = 0; i < srun->part_count; i++)
+        plugins_fill_spec(srun->parts[i]->request.spec);
     srun->cli.timeout_ms = srun->request.msg_timeout_s * 1000;
     if (open_input(srun))
         return 1;
@@ -367,6 +389,7 @@ int srun_main(int argc, char **argv)
     job_payload__init(&srun.env);
     job_request_init(&srun.request);
     int code = run(&srun, argc, argv);
+    plugins_close(&srun.cli);
     srun_close(&srun);
     srun_free_parts(&srun);
     job_request_done(&srun.request);

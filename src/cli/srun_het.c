@@ -18,6 +18,7 @@
 #include "base/bitset.h"
 #include "base/limits.h"
 #include "cli/het.h"
+#include "cli/plugins.h"
 #include "cli/srun.h"
 #include "client/client.h"
 #include "schema/het.h"
@@ -51,9 +52,9 @@ static int read_part(struct srun *part, char *const *env, const struct het_words
 
     if (env)
         ctx.env = env;
-    if (option_read_env(&srun_options, &ctx, request, &err) < 0 ||
-        option_read_words(&srun_options, &ctx, request, LEVEL_ARGV, words->count, words->words,
-                          OPTION_STOP, none, &left, &err) < 0 ||
+    if (option_read_env(plugins_set(&srun_options), &ctx, request, &err) < 0 ||
+        option_read_words(plugins_set(&srun_options), &ctx, request, LEVEL_ARGV, words->count,
+                          words->words, OPTION_STOP, none, &left, &err) < 0 ||
         job_request_finish(request, &err) < 0)
         return cli_option_error(&srun_options, &err);
     part->cli.quiet = request->quiet;
@@ -89,8 +90,8 @@ static const char *groups_of(const struct het_words *words, struct arena *arena)
     int left;
 
     job_request_init(&scratch);
-    option_read_words(&srun_options, &ctx, &scratch, LEVEL_ARGV, words->count, words->words,
-                      OPTION_STOP, none, &left, NULL);
+    option_read_words(plugins_set(&srun_options), &ctx, &scratch, LEVEL_ARGV, words->count,
+                      words->words, OPTION_STOP, none, &left, NULL);
     const char *text = scratch.het_group;
     job_request_done(&scratch);
     return text;
@@ -186,7 +187,8 @@ int srun_read_parts(struct srun *srun, int argc, char **argv)
     size_t count;
 
     srun->parts = ARENA_ARRAY(arena, struct srun *, LIMIT_HET_COMPONENTS);
-    if (het_split(&srun_options, &ctx, arena, MAX(argc - 1, 0), argv + 1, &list, &count, &err) < 0)
+    if (het_split(plugins_set(&srun_options), &ctx, arena, MAX(argc - 1, 0), argv + 1, &list,
+                  &count, &err) < 0)
         return cli_option_error(&srun_options, &err);
     share_programs(list, count);
     srun->parts[srun->part_count++] = srun;

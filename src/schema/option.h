@@ -77,10 +77,11 @@ struct option {
         *env[OPTION_COMMANDS]; /* by bit number of the command; "A,B": the first that is set */
     option_reader *read;
     struct option_into into;
-    int64_t value;      /* what a flag sets, or a reader's own number */
-    const char *later;  /* not supported yet, and why */
-    const char *update; /* keys of scontrol update: "JobName,Name" */
-    const char *help;   /* NULL: an alias, left out of help */
+    int64_t value;       /* what a flag sets, or a reader's own number */
+    const char *later;   /* not supported yet, and why */
+    const char *update;  /* keys of scontrol update: "JobName,Name" */
+    const char *help;    /* NULL: an alias, left out of help */
+    const char *heading; /* of help, behind all others; NULL: as its name says */
 };
 
 /* More that there is to say of a command, behind its options. */

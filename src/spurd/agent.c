@@ -324,6 +324,24 @@ static char *find_program(const char *stepd, const char *folder, const char *nam
     return NULL;
 }
 
+/* An agent without a configuration file, of a test, has none. */
+static void find_plugins(struct agent *agent, const struct agent_options *options)
+{
+    struct plugstack_place *place = &agent->spank->place;
+
+    if (!options->conf)
+        return;
+    plugstack_find(options->conf, place);
+    if (!str_is_empty(options->plugstack) && str_is_empty(getenv("SPUR_PLUGSTACK"))) {
+        free(place->file);
+        place->file = mem_strdup(options->plugstack);
+    }
+    if (!str_is_empty(options->plugin_dir)) {
+        free(place->dirs);
+        place->dirs = mem_strdup(options->plugin_dir);
+    }
+}
+
 static int start(struct agent *agent, const struct agent_options *options, struct err *err)
 {
     const struct stepd_options stepd = {
@@ -339,6 +357,9 @@ static int start(struct agent *agent, const struct agent_options *options, struc
         return err_errno(err, errno, "spurstepd '%s'", options->program);
     agent->container = find_program(options->program, "container", "spur-container");
     agent->pmix = find_program(options->program, "pmix", "spurstepd-pmix");
+    agent->spank = NEW(struct task_spank);
+    agent->spank->program = find_program(options->program, "spurstepd", "spurstepd-spank");
+    find_plugins(agent, options);
     agent->nvml = find_program(options->program, "spurd", "spurd-nvml");
     if (join_tls(agent, options, err) < 0)
         return -(int)err->code;
@@ -353,6 +374,7 @@ static int start(struct agent *agent, const struct agent_options *options, struc
     agent_fill_found(agent);
     agent_start_timers(agent);
     agent->stepd = stepd_new(agent->uv, &stepd, err);
+    agent_spank_start(agent);
     return agent->stepd ? 0 : -(int)err->code;
 }
 
@@ -443,6 +465,7 @@ void agent_stop(struct agent *agent)
     agent_health_stop(agent);
     agent_unkillable_stop(agent);
     agent_gpu_watch_stop(agent);
+    agent_spank_stop(agent);
     stop_timer(&agent->lease_timer);
     rpc_loop_free(TAKE(agent->rpc));
 }
@@ -486,6 +509,7 @@ void agent_free(struct agent *agent)
     free(agent->cgroup_root);
     free(agent->container);
     free(agent->pmix);
+    task_spank_done(agent->spank);
     free(agent->token_file);
     free(agent->lease_file);
     free(agent->cgroup);

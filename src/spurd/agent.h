@@ -19,11 +19,13 @@ struct agent_options {
     const char *listen;      /* "host:port" for NodeAccess; NULL: do not listen */
     const char *addr;        /* where others reach us; NULL: the host's name */
     const char *spool_dir;
-    const char *run_dir;     /* NULL: chosen, in memory if there is some */
-    const char *program;     /* spurstepd */
-    const char *sysroot;     /* NULL: this machine */
-    const char *cgroup_root; /* NULL: found; "none": do without */
-    const char *token_file;  /* join token; NULL: none */
+    const char *run_dir; /* NULL: chosen, in memory if there is some */
+    const char *program; /* spurstepd */
+    const char *conf;    /* the configuration file, beside which plugstack.conf is looked for */
+    const char *plugstack, *plugin_dir; /* what it says of SPANK plugins; NULL: nothing */
+    const char *sysroot;                /* NULL: this machine */
+    const char *cgroup_root;            /* NULL: found; "none": do without */
+    const char *token_file;             /* join token; NULL: none */
     const char *tls_ca, *tls_cert, *tls_key;
     bool allow_plaintext;
     unsigned verbose;         /* more detail in the log than the configuration says */

@@ -35,6 +35,7 @@ struct hook;
 struct output_server;
 struct steps;
 struct x11_displays;
+struct task_spank;
 
 struct agent {
     uv_loop_t *uv;
@@ -57,9 +58,11 @@ struct agent {
     struct journal journal;
     struct attempt_table table;
     struct stepd *stepd;
-    char *container;     /* the program spur-container; NULL: not installed */
-    char *pmix;          /* the program spurstepd-pmix; NULL: not installed */
-    struct steps *steps; /* of srun: step.h */
+    char *container;                   /* the program spur-container; NULL: not installed */
+    char *pmix;                        /* the program spurstepd-pmix; NULL: not installed */
+    struct task_spank *spank;          /* plugins of this node: task/spank.h */
+    struct spank_helper *spank_helper; /* attempt/agent_spank.c; NULL: it does not run */
+    struct steps *steps;               /* of srun: step.h */
     struct x11_displays *x11;
     char *socket;       /* where srun of jobs on this node finds us */
     unsigned verbose;   /* agent_options */

@@ -5,6 +5,8 @@
  * (1) The child shares our memory until it executes: it writes only to struct child, takes nothing
  *     from the heap and calls the kernel by system calls that keep no state in the C library.
  * (2) We wait for it, so it may not wait for ever: a timer ends an open() that hangs.
+ * (3) Where there are plugins (step_spank.h) the child has memory of its own, because they may do anything. It then sends
+ *     us its struct child when it is ready, or has failed, and waits to be told to go on.
  */
 #include "spurstepd/start.h"
 
@@ -33,12 +35,14 @@
 #include "spurstepd/rlimits.h"
 #include "spurstepd/start_args.h"
 #include "spurstepd/start_bind.h"
+#include "spurstepd/step_spank.h"
+#include "sys/files.h"
 #include "sys/identity.h"
 #include "sys/spawn.h"
 
 #define CHILD __attribute__((no_sanitize("address", "undefined"), noinline))
 
-enum { SAY_WAIT_MS = 200, OPEN_AGAIN_MS = 50, OPEN_TRIES = 60 };
+enum { ROOT_GROUPS_MAX = 256, SAY_WAIT_MS = 200, OPEN_AGAIN_MS = 50, OPEN_TRIES = 60 };
 
 struct child {
     const StepTask *task;
@@ -66,6 +70,10 @@ struct child {
     bool no_dir; /* went to /tmp */
     int rlimits_refused;
     const char *refused;
+    size_t index;        /* of the task on this node */
+    int ready_fd, go_fd; /* with plugins: where it says that it waits, and for what; else -1 */
+    gid_t root_gid, *root_groups;
+    size_t root_group_count;
 };
 
 CHILD static bool fail(struct child *child, const char *what, const char *path, bool by_user)
@@ -325,38 +333,106 @@ CHILD static void set_memory(struct child *child)
         child->mem_error = errno;
 }
 
-CHILD static int child_main(void *arg)
-{
-    struct child *child = arg;
+/* ---- plugins: in a process with memory of its own (3) ---- */
 
+static void copy_task(struct child *child, const struct step_spank_task *task)
+{
+    child->env = task->env;
+    if (!task->argv_changed)
+        return;
+    child->argv = task->argv;
+    child->script = task->argv[0];
+    child->by_hand = NULL;
+    if (child->with_prolog)
+        child->with_prolog = prolog_argv(child->task, child->argv);
+}
+
+/* Root again for the plugins, the user again after them. */
+static bool call_privileged(struct child *child)
+{
+    struct step_spank_task task = {
+        .index = child->index, .argv = child->argv, .env = child->env, .say_fd = child->fds[2]
+    };
+
+    if (child->task->change_user)
+        identity_return(child->root_gid, child->root_groups, child->root_group_count);
+    errno = 0;
+    if (!step_spank->privileged(&task))
+        return fail(child, "a SPANK plugin refused the task", NULL, true);
+    copy_task(child, &task);
+    if (!take_identity(child))
+        return false;
+    if (!child->no_dir) /* what it was may have another name now */
+        enter_dir(child->task->work_dir);
+    return true;
+}
+
+/* Says that all is ready, waits until every task of the step is, and calls the plugins as the user. */
+static void wait_and_call(struct child *child)
+{
+    struct step_spank_task task = {
+        .index = child->index, .argv = child->argv, .env = child->env, .say_fd = 2
+    };
+    char byte;
+    ssize_t got;
+
+    if (write(child->ready_fd, child, sizeof(*child)) != sizeof(*child))
+        _exit(127);
+    while ((got = read(child->go_fd, &byte, 1)) < 0 && errno == EINTR)
+        ;
+    if (got != 1) /* a plugin refused the step */
+        _exit(1);
+    if (!step_spank->user(&task))
+        _exit(1);
+    copy_task(child, &task);
+}
+
+/* ---- the child ---- */
+
+CHILD static bool prepare(struct child *child)
+{
     if (child->must_join && !join_cgroup(child))
-        _exit(127);
+        return false;
     syscall(SYS_setsid);
-    if ((errno = private_enter(&child->dirs, &child->path)) != 0) {
-        fail(child, "private directory", child->path, false);
-        _exit(127);
-    }
+    if ((errno = private_enter(&child->dirs, &child->path)) != 0)
+        return fail(child, "private directory", child->path, false);
     umask(child->task->umask);
     if (child->bind.cpus)
         syscall(SYS_sched_setaffinity, 0, child->bind.cpus_bytes, child->bind.cpus);
     set_memory(child);
     if (!take_identity(child))
-        _exit(127);
+        return false;
     set_rlimits(child);
     if (child->task->has_nice)
         set_nice(child->task->nice);
     watch_open(true);
     bool opened = open_files(child);
     watch_open(false);
-    if (!opened || !place_files(child) || !set_identity(child))
+    if (!opened)
+        return false;
+    write_pid(child);
+    if (child->ready_fd >= 0 && !call_privileged(child))
+        return false;
+    return place_files(child) && set_identity(child);
+}
+
+CHILD static int child_main(void *arg)
+{
+    struct child *child = arg;
+
+    if (!prepare(child)) {
+        if (child->ready_fd >= 0 && write(child->ready_fd, child, sizeof(*child)) < 0)
+            _exit(126);
         _exit(127);
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (child->no_dir)
         say_error("couldn't chdir to `", child->task->work_dir, "': ", child->error,
                   ": going to /tmp instead\n");
-    write_pid(child);
     say_binding(child);
     reset_signals();
+    if (child->ready_fd >= 0)
+        wait_and_call(child);
     if (child->with_prolog)
         execve(PROLOG_PROGRAM, child->with_prolog, child->env);
     else
@@ -388,9 +464,68 @@ static int judge(const struct child *child, pid_t pid, struct started *out, stru
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     out->by_user = child->by_user;
+    if (!child->error)
+        return err_set(err, ERR_INTERNAL, "%s", child->failed);
     if (child->path)
         return err_errno(err, child->error, "%s %s", child->failed, child->path);
     return err_errno(err, child->error, "%s", child->failed);
+}
+
+/* (3): the process id, or -errno. */
+static long fork_child(struct child *child)
+{
+    gid_t groups[ROOT_GROUPS_MAX];
+    int count = getgroups(ROOT_GROUPS_MAX, groups), ready[2], go[2];
+    struct child told;
+    sigset_t all, before;
+
+    if (count < 0 || pipe2(ready, O_CLOEXEC) < 0)
+        return -errno;
+    if (pipe2(go, O_CLOEXEC) < 0) {
+        int saved = errno;
+        close(ready[0]);
+        close(ready[1]);
+        return -saved;
+    }
+    child->root_gid = getegid();
+    child->root_groups = groups;
+    child->root_group_count = (size_t)count;
+    child->ready_fd = ready[1];
+    child->go_fd = go[0];
+    child->must_join = child->cgroup_fd >= 0;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(ready[0]);
+        close(go[1]);
+        child_main(child);
+    }
+    int saved = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ready[1]);
+    close(go[0]);
+    ssize_t got = -1;
+    while (pid > 0 && (got = read(ready[0], &told, sizeof(told))) < 0 && errno == EINTR)
+        ;
+    close(ready[0]);
+    if (pid > 0 && got == sizeof(told)) {
+        *child = told;
+    } else if (pid > 0) {
+        errno = 0;
+        fail(child, "a SPANK plugin ended the process of the task", NULL, true);
+    }
+    child->go_fd = go[1];
+    return pid > 0 ? pid : -saved;
+}
+
+void start_go(int *go_fd)
+{
+    ssize_t ignored = *go_fd >= 0 ? write(*go_fd, "", 1) : 0;
+
+    (void)ignored;
+    file_close(go_fd);
 }
 
 static int spawn(struct child *child, struct contain *contain, struct started *out, struct err *err)
@@ -400,8 +535,14 @@ static int spawn(struct child *child, struct contain *contain, struct started *o
     if (ret < 0)
         return ret;
     start_bind_init(&child->bind, child->task, child->one, contain->has_cpuset);
-    long pid = spawn_share(child_main, child, contain->cgroup_fd, NULL, &child->must_join);
+    child->ready_fd = child->go_fd = -1;
+    long pid = step_spank
+                   ? fork_child(child)
+                   : spawn_share(child_main, child, contain->cgroup_fd, NULL, &child->must_join);
     ret = pid < 0 ? err_errno(err, (int)-pid, "clone") : judge(child, (pid_t)pid, out, err);
+    out->go_fd = ret == 0 ? child->go_fd : -1;
+    if (ret < 0)
+        file_close(&child->go_fd);
     start_bind_done(&child->bind);
     return ret;
 }
@@ -428,11 +569,18 @@ int start_script(const StepTask *task, struct contain *contain, const char *scri
         child.by_hand = named ? start_argv(task, script, interpreter) : NULL;
     }
     put_prolog(&child);
+    char **env = child.env, **argv = child.argv, **by_hand = child.by_hand,
+         **with_prolog = child.with_prolog;
     int ret = spawn(&child, contain, out, err);
-    free(child.env);
-    free(child.argv);
-    free(child.by_hand);
-    free(child.with_prolog);
+    if (ret == 0 && step_spank && (ret = step_spank->post_fork(0, out->pid, err)) == 0)
+        start_go(&out->go_fd);
+    else if (step_spank)
+        file_close(&out->go_fd);
+    out->by_user = out->by_user || (step_spank && ret < 0);
+    free(env);
+    free(argv);
+    free(by_hand);
+    free(with_prolog);
     return ret;
 }
 
@@ -449,15 +597,17 @@ int start_task(const StepTask *task, struct contain *contain, const struct start
                            .keep = what->keep,
                            .keep_count = what->keep_count,
                            .one = what->one,
+                           .index = what->index,
                            .fds = { what->fds[0], what->fds[1], what->fds[2] } };
 
     *out = (struct started){ 0 };
     child.env = start_env(task, child.pid_text, what->env, NULL);
     if (!what->no_prolog)
         put_prolog(&child);
+    char **env = child.env, **with_prolog = child.with_prolog;
     int ret = spawn(&child, contain, out, err);
-    free(child.env);
-    free(child.with_prolog);
+    free(env);
+    free(with_prolog);
     return ret;
 }
 

@@ -23,6 +23,7 @@ struct started {
     bool by_user;        /* failed because of what the job asked for, not because of this node */
     int rlimits_refused; /* how many limits could not be set */
     const char *refused; /* the first of them */
+    int go_fd;           /* with plugins: the process waits for start_go(); else -1 */
 };
 
 /*
@@ -42,9 +43,12 @@ struct start_task {
     const int *keep; /* other descriptors that stay open in it */
     size_t keep_count;
     const StepTaskOne *one; /* its binding; may be NULL */
+    size_t index;           /* on this node */
 };
 int start_task(const StepTask *task, struct contain *contain, const struct start_task *what,
                struct started *out, struct err *err);
+/* Lets a process that waits go on to its program. -1 is allowed. */
+void start_go(int *go_fd);
 
 /* The job's error file, as the job's user: appends `text` if that can be done without waiting. */
 void start_say(const StepTask *task, const char *text);

@@ -29,6 +29,7 @@
 #include "spurstepd/report.h"
 #include "spurstepd/start.h"
 #include "spurstepd/step_priv.h"
+#include "spurstepd/step_spank.h"
 #include "sys/clock.h"
 #include "sys/files.h"
 
@@ -145,6 +146,8 @@ void step_end(struct step *step, int64_t now_us)
     ended->text = step->text[0] ? step->text : NULL;
     if (step->task->freq)
         freq_reset(step->task);
+    if (step_spank)
+        step_spank->end();
     contain_close(&step->hold.contain);
     track_done(&step->hold.track);
     /* A full disk does not keep spurd from hearing of the end; only a crash could then lose it. */
@@ -223,6 +226,14 @@ static void fail_start(struct step *step, bool by_user, const struct err *err)
     step_end(step, clock_boot_us());
 }
 
+/* The job's failure: another node has the same plugins. */
+static void fail_plugins(struct step *step, const struct err *err)
+{
+    snprintf(step->text, sizeof(step->text), "%s", err->text);
+    step->status = 1 << 8;
+    step_end(step, clock_boot_us());
+}
+
 static void start(struct step *step)
 {
     StepTask *task = step->task;
@@ -238,6 +249,10 @@ static void start(struct step *step)
     contain_open(&step->hold.contain, task);
     if (task->freq)
         freq_set(&step->hold);
+    if (step_spank && step_spank->begin(task, step->hold.say, step, &err) < 0) {
+        fail_plugins(step, &err);
+        return;
+    }
     char **login = get_login(step);
     int ret = start_script(task, &step->hold.contain, script, login, &started, &err);
     login_free(login);
@@ -286,6 +301,8 @@ static void reap(struct step *step, int64_t now_us)
             continue;
         step->status = status;
         step->script = 0;
+        if (step_spank)
+            step_spank->exited(0, status);
         step->phase = STEP_ENDING;
         containment_give_up_later(&step->hold, now_us);
         run_epilog(step, now_us);

@@ -12,6 +12,7 @@
 #include "spurstepd/pmi.h"
 #include "spurstepd/pmix.h"
 #include "spurstepd/relay.h"
+#include "spurstepd/step_spank.h"
 #include "spurstepd/tasks_priv.h"
 
 /* Which task it is: every program under srun knows it by these. */
@@ -34,6 +35,11 @@ static int numbers_task(struct tasks *tasks, struct step_plugin_task *one, struc
 
 static const struct step_plugin plugs[] = {
     { .name = "numbers", .task = numbers_task },
+    { .name = "spank",
+      .wanted = step_spank_wanted,
+      .begin = step_spank_begin,
+      .exited = step_spank_exited,
+      .end = step_spank_end },
     { .name = "freq", .wanted = freq_wanted, .begin = freq_begin, .end = freq_end },
     { .name = "gpu-freq", .wanted = gpu_freq_wanted, .begin = gpu_freq_begin, .end = gpu_freq_end },
     { .name = "sort", .wanted = mem_sort_wanted, .begin = mem_sort_begin },

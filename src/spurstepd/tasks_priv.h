@@ -33,6 +33,7 @@ struct task_one {
     uint32_t number;
     pid_t pid; /* 0: not running */
     int in, out, err;
+    int go_fd; /* its process waits for a byte from here; -1: it does not wait */
     int status;
     bool exited;
     bool exit_due;    /* to be said when its output is out */

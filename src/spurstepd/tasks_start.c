@@ -12,6 +12,7 @@
 
 #include "spurstepd/start.h"
 #include "spurstepd/step_plugins.h"
+#include "spurstepd/step_spank.h"
 #include "spurstepd/tasks_priv.h"
 #include "sys/files.h"
 
@@ -105,7 +106,7 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     struct stream streams[3] = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
     struct step_plugin_task plugged = { .index = index, .number = asked->number };
     struct started started = { 0 };
-    struct start_task what = { .terminal = terminal, .one = asked };
+    struct start_task what = { .terminal = terminal, .one = asked, .index = index };
     struct arena arena;
 
     arena_init(&arena);
@@ -133,6 +134,7 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     one->out = streams[1].ours;
     one->err = streams[2].ours;
     one->pid = ret == 0 ? started.pid : 0;
+    one->go_fd = ret == 0 ? started.go_fd : -1;
     for (size_t i = 0; i < plugged.keep.len; i++)
         close(plugged.keep.items[i]);
     vec_done(&plugged.env);
@@ -141,14 +143,37 @@ static int start_one(struct tasks *tasks, size_t index, struct err *err)
     return ret;
 }
 
+/* Processes that wait end when nobody tells them to go on. */
+static void stop_waiting(struct tasks *tasks)
+{
+    for (size_t i = 0; i < tasks->count; i++)
+        file_close(&tasks->list[i].go_fd);
+}
+
+/* Every task has its process: plugins hear of them, then their programs start. */
+static int start_forked(struct tasks *tasks, struct err *err)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        if (step_spank->post_fork(i, tasks->list[i].pid, err) < 0) {
+            stop_waiting(tasks);
+            return -(int)err->code;
+        }
+    }
+    for (size_t i = 0; i < tasks->count; i++)
+        start_go(&tasks->list[i].go_fd);
+    return 0;
+}
+
 int tasks_start(struct tasks *tasks, struct err *err)
 {
     for (size_t i = 0; i < tasks->count; i++)
-        tasks->list[i].in = tasks->list[i].out = tasks->list[i].err = -1;
+        tasks->list[i].in = tasks->list[i].out = tasks->list[i].err = tasks->list[i].go_fd = -1;
     for (size_t i = 0; i < tasks->count; i++) {
         int ret = start_one(tasks, i, err);
-        if (ret < 0)
+        if (ret < 0) {
+            stop_waiting(tasks);
             return ret;
+        }
     }
-    return 0;
+    return step_spank ? start_forked(tasks, err) : 0;
 }

@@ -29,6 +29,7 @@
 #include "proto/step.pb-c.h"
 #include "spurstepd/pool.h"
 #include "spurstepd/step.h"
+#include "spurstepd/step_spank.h"
 #include "spurstepd/tasks.h"
 #include "sys/clock.h"
 #include "sys/files.h"
@@ -201,25 +202,6 @@ static int make_dir(const StepTask *task, int chan_fd)
     return fd;
 }
 
-/* The strings stay where they are. */
-static void split_env(StepTask *task)
-{
-    char *block = (char *)task->env_block.data, *end = block + task->env_block.len;
-    size_t count = 0;
-
-    if (task->env_block.len == 0 || end[-1] != '\0')
-        return;
-    for (char *at = block; at < end; at += strlen(at) + 1)
-        count++;
-    for (size_t i = 0; i < task->n_env; i++)
-        free(task->env[i]);
-    free(task->env);
-    task->env = NEW_ARRAY(char *, count);
-    task->n_env = 0;
-    for (char *at = block; at < end; at += strlen(at) + 1)
-        task->env[task->n_env++] = at;
-}
-
 static void free_task(StepTask *task)
 {
     if (task->env_block.len > 0 && task->env_block.data[task->env_block.len - 1] == '\0')
@@ -227,12 +209,26 @@ static void free_task(StepTask *task)
     step_task__free_unpacked(task, NULL);
 }
 
+/* Plugins are loaded by another program; it does not return. */
+static void become_spank(const StepTask *task, int dir_fd, int chan_fd)
+{
+    char text[256];
+    int error = step_spank_become(task, dir_fd, chan_fd);
+
+    snprintf(text, sizeof(text), "SPANK plugins: %s: %s", task->spank->program, strerror(error));
+    refuse(task, chan_fd, false, text);
+    rmdir(task->dir);
+    _exit(1);
+}
+
 /* True: nothing is left of it, in this process or below it. */
 static bool supervise(struct zygote *zygote, StepTask *task, int dir_fd, int chan_fd)
 {
     bool clean = false;
 
-    split_env(task);
+    if (task->spank)
+        become_spank(task, dir_fd, chan_fd);
+    step_split_env(task);
     snprintf(zygote->title, zygote->title_bytes, "spurstepd: [%u.%s]", task->id->job_id,
              task->name);
     int status =

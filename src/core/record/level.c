@@ -34,6 +34,7 @@ static const struct row {
     { &config__descriptor, 321, LEVEL_ACCOUNTS },
     { &config__descriptor, 322, LEVEL_ACCOUNTS },
     { &cmd_steps__descriptor, 2, LEVEL_JOURNAL },
+    { &job_spec__descriptor, 290, LEVEL_SPANK },
 };
 
 /* Levels that nodes have to know: their messages, or what they are trusted with, are others. */

@@ -108,8 +108,6 @@ const struct slurmconf_key slurmconf_keys[] = {
     LACKS(GLOBAL, "MetricsType", "metrics are those of the REST daemon"),
     SOME(GLOBAL, "MpiParams", "jobs.mpi_ports", words),
     TO(GLOBAL, "NamespaceType", "[private], from job_container.conf", container_type),
-    KEPT(GLOBAL, "PluginDir", "no plugins of Slurm's are loaded"),
-    LACKS(GLOBAL, "PlugStackConfig", "SPANK plugins are not loaded"),
     LACKS(GLOBAL, "PowerParameters", "power is not managed"),
     LACKS(GLOBAL, "PowerPlugin", "power is not managed"),
     SOME(GLOBAL, "PreemptParameters", "preemption.youngest_first, preemption.strict_order", words),

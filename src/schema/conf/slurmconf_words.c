@@ -193,7 +193,9 @@ const struct slurmconf_word slurmconf_words[] = {
     LACKS("SlurmdParameters", "allow_ecores",
           "sockets and cores are taken as the machine describes them"),
     KEPT("SlurmdParameters", "shutdown_on_reboot", "the agent ends with its machine"),
-    LACKS("SlurmdParameters", "contain_spank", "SPANK plugins are not loaded"),
+    LACKS("SlurmdParameters", "contain_spank",
+          "callbacks of plugins for prolog and epilog run where those of the site do: "
+          "PrologFlags=RunInJob"),
     KEPT("SlurmdParameters", "conmgr_connect_timeout=", "one loop serves all connections"),
     KEPT("SlurmdParameters", "conmgr_max_connections=", "one loop serves all connections"),
     KEPT("SlurmdParameters", "conmgr_quiesce_timeout=", "one loop serves all connections"),

@@ -101,6 +101,7 @@ static const struct field rows[] = {
       .record = job_w_end_record, .json = { "end_time", SHAPE_TIME }, .help = "When it ended, or must end." },
     { .of = SPEC(deadline_us), .write = job_w_deadline, .column = { 0, "Deadline", "DEADLINE" }, .key = "Deadline",
       .json = { "deadline", SHAPE_TIME }, .help = "Removed when it could not end by then." },
+    { .of = SPEC(spank_env), .skip = "matters to prolog and epilog only" },
     { .of = SPEC(begin_us), .skip = "shown as the eligible time" },
     { .write = job_w_pending_time, .column = { 0, "PendingTime", "PENDING_TIME" }, .brief = true, .help = "Seconds between submission and start." },
     { .write = job_w_na, .column = { 0, "ResizeTime", "RESIZE_TIME" }, .help = "When its size last changed." },

@@ -159,12 +159,27 @@ static void add_group(const struct option_set *set, size_t group, const char *ti
     bool any = false;
 
     for (size_t i = 0; i < set->count; i++) {
-        if (!listed(set, &set->rows[i]) || group_of(&set->rows[i]) != group)
+        if (!listed(set, &set->rows[i]) || set->rows[i].heading || group_of(&set->rows[i]) != group)
             continue;
         if (!any)
             str_addf(out, "\n%s\n", title);
         any = true;
         add_option(&set->rows[i], true, out);
+    }
+}
+
+/* Options that have a heading of their own: those of plugins. */
+static void add_headed(const struct option_set *set, struct str *out)
+{
+    const char *last = NULL;
+
+    for (size_t i = 0; i < set->count; i++) {
+        if (!listed(set, &set->rows[i]) || !set->rows[i].heading)
+            continue;
+        if (!str_eq(set->rows[i].heading, last))
+            str_addf(out, "\n%s\n", set->rows[i].heading);
+        last = set->rows[i].heading;
+        add_option(&set->rows[i], false, out);
     }
 }
 
@@ -184,6 +199,7 @@ void option_add_help(const struct option_set *set, struct str *out)
         add_group(set, 0, set->first_heading ? set->first_heading : "Options:", out);
         for (size_t i = 0; i < ARRAY_LEN(groups); i++)
             add_group(set, i + 1, groups[i].title, out);
+        add_headed(set, out);
     } else {
         str_add(out, "\nOptions:\n");
         for (size_t i = 0; i < set->count; i++) {

@@ -111,6 +111,8 @@ void ctl_submit_owner(const struct ctl_who *who, JobOwner *owner);
 int ctl_check_asked(const struct ctl_who *who, const JobSpec *spec, struct err *err);
 /* Refuses control characters in names and comments, and addresses that could be options of the mail program. */
 int ctl_check_texts(const JobSpec *spec, struct err *err);
+/* What plugins gave the job: variables with names, bounded, and a level that has them. */
+int ctl_check_spank(const struct state *state, const JobSpec *spec, struct err *err);
 int ctl_check_text(const char *name, const char *text, struct err *err); /* NULL is nothing */
 
 #endif

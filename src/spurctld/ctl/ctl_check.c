@@ -4,8 +4,11 @@
  *
  * What is in the log already is not judged again: jobs of earlier versions stay as they are.
  */
+#include <ctype.h>
 #include <string.h>
 
+#include "base/limits.h"
+#include "core/level.h"
 #include "spurctld/ctl/ctl_priv.h"
 
 static int refuse(struct err *err, enum err_code code, const char *option, const char *why)
@@ -93,4 +96,38 @@ int ctl_check_texts(const JobSpec *spec, struct err *err)
             return -(int)err->code;
     }
     return 0;
+}
+
+/* NAME=value; prolog and epilog get it as SPANK_NAME. */
+static bool is_variable(const char *text)
+{
+    const char *at = text;
+
+    while (isalnum((unsigned char)*at) || *at == '_')
+        at++;
+    return at > text && *at == '=';
+}
+
+int ctl_check_spank(const struct state *state, const JobSpec *spec, struct err *err)
+{
+    size_t bytes = 0;
+
+    if (spec->n_spank_env && state_level(state) < LEVEL_SPANK)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "SPANK plugins gave the job an environment, which not all controllers know "
+                       "yet: upgrade them (spur controller level)");
+    if (spec->n_spank_env > LIMIT_SPANK_ENV_COUNT)
+        return err_set(err, ERR_TOO_MANY, "SPANK plugins gave the job more than %d variables",
+                       LIMIT_SPANK_ENV_COUNT);
+    for (size_t i = 0; i < spec->n_spank_env; i++) {
+        bytes += strlen(spec->spank_env[i]) + 1;
+        if (!is_variable(spec->spank_env[i]))
+            return err_set(err, ERR_INVALID, "SPANK plugins: '%.64s' is not NAME=value",
+                           spec->spank_env[i]);
+    }
+    return bytes > LIMIT_SPANK_ENV_BYTES
+               ? err_set(err, ERR_TOO_LARGE,
+                         "SPANK plugins gave the job more than %d bytes of variables",
+                         LIMIT_SPANK_ENV_BYTES)
+               : 0;
 }

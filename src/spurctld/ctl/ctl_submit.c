@@ -260,7 +260,8 @@ int ctl_submit_check(const struct ctl *ctl, const struct ctl_ask *ask,
     if ((spec->no_allocate || spec->reboot) && !who->is_operator && !who->is_admin)
         return err_code(err, ERR_PERMISSION);
     if (ctl_check_asked(who, spec, err) < 0 || ctl_check_texts(spec, err) < 0 ||
-        check_payload(ctl, component, err) < 0 || settle_spec(ctl, spec, err) < 0)
+        ctl_check_spank(ctl->state, spec, err) < 0 || check_payload(ctl, component, err) < 0 ||
+        settle_spec(ctl, spec, err) < 0)
         return -(int)err->code;
     return 0;
 }

@@ -7,11 +7,13 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "spurd/access/private.h"
 #include "spurd/attempt/life.h"
 #include "spurd/link/send.h"
 #include "spurd/root.h"
+#include "spurd/step/step.h"
 #include "spurd/task/hook.h"
 #include "spurd/task/task.h"
 #include "sys/log.h"
@@ -26,6 +28,16 @@ static unsigned hook_timeout_s(const struct agent *agent, enum env_where where)
     if (config && where == ENV_EPILOG && config->epilog_timeout_s)
         return config->epilog_timeout_s;
     return config && config->prolog_epilog_timeout_s ? config->prolog_epilog_timeout_s : 300;
+}
+
+/* What plugins said of the job where it was submitted. */
+static void put_spank(struct env *env, const JobSpec *spec)
+{
+    for (size_t i = 0; i < spec->n_spank_env; i++) {
+        CLEANUP(freep) char *entry = mem_printf("SPANK_%s", spec->spank_env[i]);
+        if (strchr(entry, '='))
+            env_put(env, entry, strlen(entry));
+    }
 }
 
 /* `step` is NULL unless the program runs because of one. */
@@ -52,6 +64,7 @@ static struct hook *start_hook_of(struct agent *agent, struct attempt *held, con
         job.ended = held->report;
         job.derived_status = held->derived_status;
         env_fill(&env, &job, where);
+        put_spank(&env, job.spec);
     }
     if (context)
         env_set(&env, "SLURM_SCRIPT_CONTEXT", context);
@@ -135,8 +148,10 @@ static void prolog_done(void *ctx, int status, const struct err *err)
     if (!held)
         return;
     held->hook = NULL;
+    uint32_t job = held->job;
     if (held->revoked) {
         agent_advance(agent, held);
+        steps_prepared(agent, job);
         next_hook(agent);
         return;
     }
@@ -146,12 +161,14 @@ static void prolog_done(void *ctx, int status, const struct err *err)
         err_set(&refused, ERR_PROLOG_FAILED, "Prolog failed: %s", err->text);
         agent_send_grant_ack(agent, held->job, held->attempt, &refused, true);
         agent_forget(agent, held);
+        steps_prepared(agent, job);
         next_hook(agent);
         return;
     }
     held->ready = true;
     write_ready(agent, held);
     agent_advance(agent, held);
+    steps_prepared(agent, job);
     next_hook(agent);
 }
 
@@ -222,16 +239,32 @@ static void epilog_done(void *ctx, int status, const struct err *err)
     next_hook(agent);
 }
 
+static const char *program_of(const struct agent *agent, enum env_where where)
+{
+    const Config *config = agent_common(agent);
+
+    return !config ? NULL : where == ENV_PROLOG ? config->prolog : config->epilog;
+}
+
+/* Plugins come before the site's program. */
+static void add_plugins(struct agent *agent, struct hook *hook, const char *what)
+{
+    if (task_spank_used(agent->spank))
+        hook_first(hook, task_spank_words(agent->spank, what));
+}
+
 void agent_start_prolog(struct agent *agent, struct attempt *held)
 {
-    held->hook = start_hook(agent, held, agent_common(agent)->prolog, ENV_PROLOG, prolog_done);
+    held->hook = start_hook(agent, held, program_of(agent, ENV_PROLOG), ENV_PROLOG, prolog_done);
+    add_plugins(agent, held->hook, "--prolog");
     agent_extern_run(agent, held, held->hook);
 }
 
 void agent_start_epilog(struct agent *agent, struct attempt *held)
 {
     agent_extern_kill(agent, held);
-    held->hook = start_hook(agent, held, agent_common(agent)->epilog, ENV_EPILOG, epilog_done);
+    held->hook = start_hook(agent, held, program_of(agent, ENV_EPILOG), ENV_EPILOG, epilog_done);
+    add_plugins(agent, held->hook, "--epilog");
     agent_extern_run(agent, held, held->hook);
 }
 

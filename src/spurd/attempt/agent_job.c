@@ -55,8 +55,7 @@ static bool end_is_due(const struct attempt *held)
 
 static void advance_end(struct agent *agent, struct attempt *held)
 {
-    const Config *config = agent_common(agent);
-    bool has_epilog = config && !str_is_empty(config->epilog) && held->ready;
+    bool has_epilog = agent_has_epilog(agent) && held->ready;
 
     if (held->ended && held->steps) { /* steps end with the script */
         if (!held->kill_ordered)
@@ -87,9 +86,11 @@ static void refuse_full(struct agent *agent, struct attempt *held, const struct 
     attempt_drop(&agent->table, held);
 }
 
-static bool has_programs(const Config *config)
+static bool has_programs(struct agent *agent)
 {
-    return config && (!str_is_empty(config->prolog) || !str_is_empty(config->private_init_script));
+    const Config *config = agent_common(agent);
+
+    return agent_has_prolog(agent) || (config && !str_is_empty(config->private_init_script));
 }
 
 /*
@@ -97,31 +98,29 @@ static bool has_programs(const Config *config)
  * ended; the grant is acknowledged with that, in one write. Jobs that count from the
  * acknowledgement do not wait for it.
  */
-static bool says_soon(const struct attempt *held, const Config *config)
+static bool says_soon(struct agent *agent, const struct attempt *held)
 {
     return held->has_load && held->launched && !held->ended && !held->looking_up &&
-           !has_programs(config);
+           !has_programs(agent);
 }
 
 /* False: it was refused and is gone. */
 static bool advance_start(struct agent *agent, struct attempt *held)
 {
-    const Config *config = agent_common(agent);
-
     if (!(held->has_load && held->ready) && !held->written) {
         struct err err = { 0 };
-        bool has_prolog = config && !str_is_empty(config->prolog);
-        if ((has_prolog || !held->has_load) && !agent_write_grant(agent, held, NULL, &err)) {
+        if ((agent_has_prolog(agent) || !held->has_load) &&
+            !agent_write_grant(agent, held, NULL, &err)) {
             refuse_full(agent, held, &err);
             return false;
         }
     }
-    if (!held->ready && !held->hook && has_programs(config) && agent_hook_waits(agent, held))
+    if (!held->ready && !held->hook && has_programs(agent) && agent_hook_waits(agent, held))
         return true;
     if (!held->ready && !held->hook && !held->prepared && !agent_prepare(agent, held))
         return false;
     if (!held->ready && !held->hook) {
-        if (config && !str_is_empty(config->prolog)) {
+        if (agent_has_prolog(agent)) {
             agent_start_prolog(agent, held);
         } else {
             held->ready = true;
@@ -132,7 +131,7 @@ static bool advance_start(struct agent *agent, struct attempt *held)
     bool waits = agent_launch_waits(agent, held);
     if (!waits)
         agent_launch(agent, held);
-    if (!held->grant_acked && agent->welcomed && (waits || !says_soon(held, config))) {
+    if (!held->grant_acked && agent->welcomed && (waits || !says_soon(agent, held))) {
         agent_send_grant_ack(agent, held->job, held->attempt, NULL, false);
         held->grant_acked = true;
     }

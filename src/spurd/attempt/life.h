@@ -41,6 +41,9 @@ void agent_extern_run(struct agent *agent, struct attempt *held, struct hook *ho
 /* gpu_watch.c: starts or stops what looks at GPUs of NVIDIA, when that is due. */
 void agent_gpu_watch(struct agent *agent);
 void agent_gpu_watch_stop(struct agent *agent);
+/* agent_spank.c: callbacks of plugins that are of no job */
+void agent_spank_start(struct agent *agent);
+void agent_spank_stop(struct agent *agent);
 
 /* ---- agent_launch.c ---- */
 /* Nothing ran, or the supervisor died: a report of our own. */

@@ -72,8 +72,7 @@ void agent_send_ended(struct agent *agent, struct attempt *held)
 {
     NodeMessage message = NODE_MESSAGE__INIT;
     StepEnded report = *held->report;
-    const Config *config = agent_common(agent);
-    bool has_epilog = config && !str_is_empty(config->epilog) && !held->epilog_done;
+    bool has_epilog = agent_has_epilog(agent) && !held->epilog_done;
 
     report.has_released = true;
     report.released = attempt_is_alone(held) && !has_epilog && !held->unkillable;

@@ -80,6 +80,8 @@ void steps_close(struct agent *agent);
 
 /* To every step of an attempt, or to one. */
 void steps_end_lost(struct agent *agent, const struct attempt *held); /* with another grant */
+/* The node is prepared for the job, or will not be: requests that came before are answered. */
+void steps_prepared(struct agent *agent, uint32_t job);
 void steps_kill(struct agent *agent, const struct attempt *held, unsigned wait_s, JobState why);
 void steps_signal(struct agent *agent, const struct attempt *held, const SignalJob *order);
 void steps_order(struct agent *agent, const struct attempt *held, const StepOrder *order);
@@ -100,6 +102,7 @@ struct step_run {
     bool half_done;         /* it says nothing more */
     struct share *share;    /* manager: of the allocation */
     StepRequest *waiting;   /* manager: not yet granted */
+    StepRequest *early;     /* manager: came while the node is prepared for the job */
 };
 
 void step_run_fail(struct step_run *run, const struct err *err);

@@ -27,6 +27,8 @@ static void run_free(struct step_run *run, bool for_good)
     if (run->proc)
         step_proc_detach(run->proc, run);
     step_ask_leave(run, for_good);
+    if (run->early)
+        step_request__free_unpacked(run->early, NULL);
     free(run);
 }
 
@@ -67,18 +69,36 @@ void step_run_send(struct step_run *run, const RunStepOut *out)
 
 /* ---- what it says ---- */
 
+/* Plugins of this node prepare it for a job that the controller takes to run already. */
+static bool is_early(const struct attempt *held)
+{
+    return !held->ready && held->hook && !held->revoked;
+}
+
+static void keep_early(struct step_run *run, const StepRequest *request)
+{
+    size_t len = step_request__get_packed_size(request);
+    CLEANUP(freep) uint8_t *bytes = mem_new(len + 1);
+
+    step_request__pack(request, bytes);
+    run->early = step_request__unpack(NULL, len, bytes);
+}
+
 static void on_request(struct step_run *run, const StepRequest *request)
 {
     struct attempt *held = attempt_other(&run->agent->table, request->job_id, 0);
     struct err err = { 0 };
 
-    if (run->waiting || run->share || run->proc)
+    if (run->waiting || run->share || run->proc || run->early)
         err_code(&err, ERR_BAD_MESSAGE);
     else if (!held || !held->grant || !held->grant->owner || !held->grant->allocation)
         err_code(&err, ERR_INVALID_JOB_ID);
     else if (step_check_owner(run->call, held, &err) < 0) /* (1) */
         ;
-    else if (held->revoked || !held->ready || (held->ended && held->launched))
+    else if (is_early(held)) {
+        keep_early(run, request);
+        return;
+    } else if (held->revoked || !held->ready || (held->ended && held->launched))
         err_code(&err, ERR_ALREADY_DONE);
     else if (!str_eq(held->grant->manager, run->agent->name))
         err_set(&err, ERR_INVALID, "node %s does not manage job %u, %s does", run->agent->name,
@@ -91,6 +111,19 @@ static void on_request(struct step_run *run, const StepRequest *request)
     run->job = held->job;
     run->attempt = held->attempt;
     step_ask(run, request);
+}
+
+void steps_prepared(struct agent *agent, uint32_t job)
+{
+    for (size_t i = agent->steps->runs.len; i-- > 0;) {
+        struct step_run *run = agent->steps->runs.items[i];
+        if (!run->early || run->early->job_id != job)
+            continue;
+        StepRequest *request = TAKE(run->early);
+        on_request(run, request);
+        step_request__free_unpacked(request, NULL);
+        i = MIN(i, agent->steps->runs.len);
+    }
 }
 
 static uint32_t layout_job(const StepLayout *layout)

@@ -460,5 +460,7 @@ int step_task(struct agent *agent, const struct attempt *held, const StepLaunch 
         task_freq(&node, layout->cpu_freq, give.here->cpu_ids, arena, out);
     if (private_fill(agent, held, arena, out, err) < 0)
         return -(int)err->code;
+    if (node.spank)
+        task_spank_step(node.spank, grant, layout, index, arena, out);
     return build_env(&give, arena, out, err);
 }

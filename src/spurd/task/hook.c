@@ -37,13 +37,19 @@ struct hook {
     uv_timer_t timer;
     bool timed_out, cancelled;
     int cgroup_fd; /* -1: ours */
+    char **first;  /* what runs before the paths; NULL: nothing, or it has run */
+    char *name;    /* of what runs */
 };
 
 static void hook_closed(uv_handle_t *handle)
 {
     struct hook *hook = handle->data;
 
-    globfree(&hook->paths);
+    if (hook->paths.gl_pathv)
+        globfree(&hook->paths);
+    if (hook->first)
+        env_list_free(hook->first);
+    free(hook->name);
     file_close(&hook->cgroup_fd);
     env_list_free(hook->env);
     free(hook->ctx);
@@ -76,7 +82,7 @@ static void judge(struct hook *hook, int status)
 {
     struct err err = { 0 };
     CLEANUP(str_done) struct str words = { 0 };
-    const char *path = hook->paths.gl_pathv[hook->at];
+    const char *path = hook->name;
 
     if (hook->cancelled) {
         err_set(&err, ERR_CANCELLED, "%s was stopped", path);
@@ -85,7 +91,7 @@ static void judge(struct hook *hook, int status)
     } else if (status != 0) {
         spawn_describe(status, &words);
         err_set(&err, ERR_INTERNAL, "%s: %s", path, str_text(&words));
-    } else if (++hook->at < hook->paths.gl_pathc) {
+    } else if (hook->at < hook->paths.gl_pathc) {
         uv_timer_start(&hook->timer, start_next, 0, 0);
         return;
     }
@@ -124,18 +130,24 @@ static void start_next(uv_timer_t *timer)
 {
     struct hook *hook = timer->data;
     struct err err = { 0 };
-    char *argv[] = { hook->paths.gl_pathv[hook->at], NULL };
-    const struct spawn spec = { .path = hook->paths.gl_pathv[hook->at],
-                                .argv = argv,
+    char **first = TAKE(hook->first);
+    char *argv[] = { first ? first[0] : hook->paths.gl_pathv[hook->at++], NULL };
+    const struct spawn spec = { .path = argv[0],
+                                .argv = first ? first : argv,
                                 .env = hook->env,
                                 .cwd = "/",
                                 .cgroup_fd = hook->cgroup_fd,
                                 .new_session = true };
     struct run *run = NEW(struct run);
 
+    free(hook->name);
+    hook->name = mem_strdup(argv[0]);
     if (hook->cancelled)
-        err_set(&err, ERR_CANCELLED, "%s was stopped", argv[0]);
-    if (hook->cancelled || spawn_start(&spec, &run->pid, &run->pidfd, &err) < 0) {
+        err_set(&err, ERR_CANCELLED, "%s was stopped", hook->name);
+    bool started = !hook->cancelled && spawn_start(&spec, &run->pid, &run->pidfd, &err) == 0;
+    if (first)
+        env_list_free(first);
+    if (!started) {
         free(run);
         finish(hook, 127 << 8, &err);
         return;
@@ -161,11 +173,17 @@ struct hook *hook_start(uv_loop_t *uv, const char *path, char **env, unsigned ti
     hook->done = done;
     hook->ctx = ctx;
     /* A pattern that matches nothing stands for itself, and then fails as a missing program does. */
-    glob(path, GLOB_NOCHECK, NULL, &hook->paths);
+    if (!str_is_empty(path))
+        glob(path, GLOB_NOCHECK, NULL, &hook->paths);
     uv_timer_init(uv, &hook->timer);
     hook->timer.data = hook;
     uv_timer_start(&hook->timer, start_next, 0, 0);
     return hook;
+}
+
+void hook_first(struct hook *hook, char **words)
+{
+    hook->first = words;
 }
 
 void hook_in_cgroup(struct hook *hook, int fd)

@@ -349,6 +349,8 @@ int task_build(const struct task_node *node, const Grant *grant, const JobPayloa
     task_hooks(node, NULL, NULL, arena, out);
     if (build_container(node, spec, arena, out, err) < 0)
         return -(int)err->code;
+    if (node->spank)
+        task_spank_batch(node->spank, grant, arena, out);
     if (login) {
         out->login_shell =
             arena_strdup(arena, str_is_empty(login->shell) ? "/bin/sh" : login->shell);

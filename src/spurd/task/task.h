@@ -11,6 +11,7 @@
 #include "proto/step.pb-c.h"
 #include "spurd/node/inventory.h"
 #include "spurd/task/env.h"
+#include "spurd/task/spank.h"
 
 enum { TASK_STEP_BATCH = 0xfffffffb, TASK_KILL_WAIT_S = 30 };
 
@@ -24,10 +25,11 @@ struct task_node {
     bool has_controllers, has_memory; /* the kernel limits what is in there; also memory */
     const char *sysroot;              /* NULL: this machine */
     const char *lease_file;
-    const char *container; /* the program spur-container; NULL: not installed */
-    const char *pmix;      /* the program spurstepd-pmix; NULL: not installed */
-    const Config *config;  /* NULL: none yet */
-    const NodeSpec *spec;  /* NULL: none yet */
+    const struct task_spank *spank; /* NULL: no plugins */
+    const char *container;          /* the program spur-container; NULL: not installed */
+    const char *pmix;               /* the program spurstepd-pmix; NULL: not installed */
+    const Config *config;           /* NULL: none yet */
+    const NodeSpec *spec;           /* NULL: none yet */
     const struct inventory *inventory;
     bool change_user;
     const char *display, *xauthority; /* of the script, when X11 is forwarded; NULL: not */
@@ -35,6 +37,9 @@ struct task_node {
 
 struct agent;
 void agent_task_node(const struct agent *agent, struct task_node *out);
+/* Programs of the site, or plugins, that run before and after each job? */
+bool agent_has_prolog(const struct agent *agent);
+bool agent_has_epilog(const struct agent *agent);
 
 /* The user's login, looked up beforehand when the job wants its environment. */
 struct task_login {

@@ -22,9 +22,24 @@ void agent_task_node(const struct agent *agent, struct task_node *out)
         .lease_file = agent->lease_ms ? agent->lease_file : NULL,
         .container = agent->container,
         .pmix = agent->pmix,
+        .spank = task_spank_used(agent->spank) ? agent->spank : NULL,
         .config = agent_common(agent),
         .spec = agent->config ? agent->config->spec : NULL,
         .inventory = &agent->inventory,
         .change_user = geteuid() == 0,
     };
+}
+
+bool agent_has_prolog(const struct agent *agent)
+{
+    const Config *config = agent_common(agent);
+
+    return (config && !str_is_empty(config->prolog)) || task_spank_used(agent->spank);
+}
+
+bool agent_has_epilog(const struct agent *agent)
+{
+    const Config *config = agent_common(agent);
+
+    return (config && !str_is_empty(config->epilog)) || task_spank_used(agent->spank);
 }
