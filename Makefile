@@ -68,6 +68,7 @@ asan: deps
 test-compat: build
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) tools/deps --compat
 	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run t57-api
+	@SPUR_BUILD=$(CURDIR)/$(BUILD) t/run t58-spank/sources
 
 # What reads and writes the history, once with each database.
 ACCOUNTING = t12- t21- t22- t24- t25- t60-faults/accounting t62-

@@ -91,5 +91,9 @@ int agent_open_dirs(struct agent *agent, const struct agent_options *options, st
     agent->run_dir = find_run_dir(agent, options->run_dir);
     if (file_make_dirs(agent->run_dir, 0711, err) < 0)
         return err_wrap(err, "run directory");
+    CLEANUP(freep) char *logins = mem_printf("%s/extern", agent->run_dir);
+    if (file_make_dirs(logins, 0700, err) <
+        0) /* pam_spur refuses logins by it, before the first job too */
+        return -(int)err->code;
     return 0;
 }

@@ -4,16 +4,20 @@
  *
  * It is there on every node of the job from before the prolog until the job has gone: the site may put
  * processes into it (a login on the node), which end with the job, before the epilog. With RunInJob prolog
- * and epilog run in it.
+ * and epilog run in it. With Contain a file says whose job it is and where its cgroup: RUN/extern/JOB.ATTEMPT, for root
+ * alone. pam_spur (src/pam) reads it when somebody logs in.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "spurd/attempt/life.h"
 #include "spurd/node/cgroups.h"
 #include "spurd/root.h"
 #include "spurd/task/hook.h"
+#include "sys/files.h"
 #include "sys/log.h"
 
 bool agent_prolog_flag(const struct agent *agent, const char *flag)
@@ -36,8 +40,32 @@ static char *dir_of(const struct agent *agent, const struct attempt *held)
                       agent->has_controllers ? '/' : '.');
 }
 
+static char *login_file(const struct agent *agent, const struct attempt *held)
+{
+    return mem_printf("%s/extern/%u.%u", agent->run_dir, held->job, held->attempt);
+}
+
+static void write_login(struct agent *agent, const struct attempt *held)
+{
+    CLEANUP(freep) char *folder = mem_printf("%s/extern", agent->run_dir);
+    CLEANUP(freep) char *path = login_file(agent, held);
+    CLEANUP(freep) char *dir = agent->cgroup ? dir_of(agent, held) : mem_strdup("-");
+    struct err err = { 0 };
+
+    if (!held->grant || !held->grant->owner)
+        return;
+    CLEANUP(freep)
+    char *line = mem_printf("%u %u %lld %s\n", held->grant->owner->uid, held->job,
+                            (long long)held->grant->start_us, dir);
+    if (file_make_dirs(folder, 0700, &err) < 0 ||
+        file_write_quick(path, line, strlen(line), 0600, &err) < 0)
+        log_warn("extern.login", "job=%u error=%s", held->job, err.text);
+}
+
 void agent_extern_open(struct agent *agent, struct attempt *held)
 {
+    if (agent_prolog_flag(agent, "Contain"))
+        write_login(agent, held);
     if (!agent->cgroup ||
         !(agent_prolog_flag(agent, "Contain") || agent_prolog_flag(agent, "RunInJob")))
         return;
@@ -60,7 +88,11 @@ void agent_extern_kill(struct agent *agent, struct attempt *held)
 void agent_extern_close(struct agent *agent, struct attempt *held)
 {
     CLEANUP(freep) char *dir = agent->cgroup ? dir_of(agent, held) : NULL;
+    CLEANUP(freep) char *login = login_file(agent, held);
     struct stat info;
+
+    if (agent_prolog_flag(agent, "Contain"))
+        unlink(login); /* before the cgroup: nobody comes in while it ends */
 
     if (dir && stat(dir, &info) == 0)
         cgroups_end(dir);
