@@ -33,7 +33,7 @@ REST = set()  # spurrestd, by its certificate; see t70-rest
 SECRET = "secret"  # anybody who knows the secret that the request holds; here nobody does
 C, A, P = "/spur.Controller/", "/spur.Agents/", "/spur.Peers/"
 rows = {
-    "/spur.Shares/List": PEOPLE, "/spur.Accounting/ListHistory": PEOPLE, "/spur.Accounts/List": PEOPLE, "/spur.Accounts/Change": PEOPLE, "/spur.Usage/Sum": PEOPLE, "/spur.Usage/Sizes": PEOPLE, "/spur.Accounting/Status": PEOPLE,
+    "/spur.Shares/List": PEOPLE, "/spur.Accounting/ListHistory": PEOPLE, "/spur.Accounts/List": PEOPLE, "/spur.Accounts/Change": PEOPLE, "/spur.Usage/Sum": PEOPLE, "/spur.Usage/Sizes": PEOPLE, "/spur.Accounting/Status": PEOPLE, "/spur.Usage/Reservations": PEOPLE, "/spur.Accounts/Adopt": PEOPLE, "/spur.Accounting/Repair": ADMIN, "/spur.Accounting/FixRunaway": STAFF, "/spur.Accounting/ListRecords": PEOPLE,
     C + "SubmitJob": PEOPLE, C + "ListJobs": READERS, C + "GetJob": READERS, C + "CancelJobs": PEOPLE,
     C + "UpdateJob": PEOPLE, C + "Requeue": PEOPLE, C + "Suspend": STAFF, C + "WatchJob": PEOPLE,
     C + "FinishJob": PEOPLE, C + "Explain": READERS, C + "JobAccess": PEOPLE, C + "ListSteps": READERS,
@@ -43,6 +43,7 @@ rows = {
     C + "Reconfigure": ADMIN, C + "Shutdown": ADMIN, C + "Ping": ANY, C + "Token": PEOPLE,
     C + "JoinToken": ADMIN, C + "RestToken": REST, C + "WhoAmI": PEOPLE, C + "WatchChanges": REST, C + "Diag": READERS, C + "AddController": ADMIN,
     C + "RemoveController": ADMIN, C + "TransferLeader": ADMIN, C + "TrustController": ADMIN, C + "SetTrigger": PEOPLE, C + "ClearTriggers": PEOPLE, C + "ListTriggers": PEOPLE, C + "SetLevel": ADMIN, C + "ForgetNode": ADMIN,
+    C + "GetCrontab": PEOPLE, C + "SetCrontab": PEOPLE,
     C + "ReadJournal": ADMIN, C + "AckJournal": ADMIN,
     A + "Join": SECRET, A + "Vouch": NODE, A + "Session": NODE, "/spur.Links/Ping": CONTROLLER,
     P + "Snapshot": CONTROLLER, P + "Payloads": CONTROLLER, P + "HoldBack": CONTROLLER, P + "Journal": CONTROLLER,

@@ -108,6 +108,9 @@ void ctl_timer(struct ctl *ctl, enum ctl_timer timer)
     case CTL_TIMER_TELL:
         ctl_tell_timer(ctl);
         break;
+    case CTL_TIMER_STEPS:
+        ctl_steps_timer(ctl);
+        break;
     case CTL_TIMER_REHASH:
         ctl_rehash_timer(ctl);
         break;

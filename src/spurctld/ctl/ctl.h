@@ -45,6 +45,7 @@ enum ctl_timer {
     CTL_TIMER_AWAKE,  /* shows that this process runs: see ctl_paused.c */
     CTL_TIMER_LISTS,  /* lists that are not finished, and jobs that a filter has yet to find */
     CTL_TIMER_TELL,   /* agents that have yet to hear what all are told */
+    CTL_TIMER_STEPS,  /* steps that began, for the journal */
     CTL_TIMER_REHASH, /* some records are compared with their hashes */
     CTL_TIMER_WIDE,   /* nodes of wide jobs that have yet to hear what is due */
     CTL_TIMERS

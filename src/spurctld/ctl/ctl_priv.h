@@ -52,6 +52,10 @@ struct ctl_plan {
     size_t idle_slices;     /* that wanted to go on and started nothing */
 };
 
+struct begun_step {
+    uint32_t job_id, attempt, step;
+};
+
 struct ctl {
     struct ctl_io io;
     void (*settle)(struct ctl *ctl); /* ctl_settle(), for what is below it */
@@ -71,7 +75,8 @@ struct ctl {
     struct ctl_plan plan;
     struct ctl_nodes nodes;
     struct ctl_site site;
-    struct map steps; /* job id → struct job_steps: what runs, as nodes say */
+    struct map steps;                   /* job id → struct job_steps: what runs, as nodes say */
+    VEC(struct begun_step) steps_begun; /* of which the log has yet to hear: ctl_steps.c (4) */
     struct ctl_asks asks;
     uint64_t journaled;
     struct str journal;                     /* of the entry that is applied */

@@ -8,7 +8,8 @@
  * (2) Parts of steps that ended go into the log, many in one command, and are acknowledged when they are
  *     committed: from there the journal has them. A part may come twice, with the same key.
  * (3) A node speaks of the jobs it has a part of, and of no others.
- * (4) That a step began goes into the log too, for the journal; not again when a node says hello.
+ * (4) That a step began goes into the log too, for the journal: a moment later, with others, and only if it still
+ *     runs, because its end says when it began. Not again when a node says hello.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #include "spurctld/ctl/ctl_priv.h"
 #include "sys/log.h"
 
-enum { JOB_STEPS_MAX = 40000, NOTIFY_BYTES = 512 };
+enum { JOB_STEPS_MAX = 40000, NOTIFY_BYTES = 512, BEGUN_US = 250000 };
 
 struct running {
     char *node; /* that said so */
@@ -60,6 +61,7 @@ void ctl_steps_done(struct ctl *ctl)
     map_each (entry, &ctl->steps)
         job_steps_free(entry->value);
     map_done(&ctl->steps);
+    vec_done(&ctl->steps_begun);
 }
 
 /* (3) */
@@ -211,13 +213,15 @@ static void propose_parts(struct ctl *ctl, const struct agent *agent, const Step
     free(parts);
 }
 
-/* What a step that began looks like to the journal. Borrows from `info`. */
-static void part_of(const struct agent *agent, const StepInfo *info, StepPart *out)
+/* What a step that began looks like to the journal. Borrows from `running`. */
+static void part_of(const struct running *running, StepPart *out)
 {
+    const StepInfo *info = running->info;
+
     step_part__init(out);
     out->id = info->id;
     out->name = info->name;
-    out->node = agent->name;
+    out->node = running->node;
     out->has_state = out->has_started_us = true;
     out->state = JOB_RUNNING;
     out->started_us = info->started_us;
@@ -230,23 +234,49 @@ static void part_of(const struct agent *agent, const StepInfo *info, StepPart *o
     out->submit_line = info->submit_line;
 }
 
+static const struct running *find_running(const struct ctl *ctl, const struct begun_step *begun)
+{
+    const struct job_steps *steps = map_get_num(&ctl->steps, begun->job_id);
+    size_t at = steps && steps->attempt == begun->attempt ? place_of(steps, begun->step) : 0;
+
+    if (!steps || steps->attempt != begun->attempt || at == steps->list.len ||
+        steps->list.items[at].info->id->step != begun->step)
+        return NULL;
+    return &steps->list.items[at];
+}
+
 /* (4) */
-static void note_running(struct ctl *ctl, const struct agent *agent, const StepsReport *report)
+void ctl_steps_timer(struct ctl *ctl)
 {
     CmdSteps steps = CMD_STEPS__INIT;
     Command command = CTL_COMMAND(STEPS, .steps = &steps);
-    CLEANUP(freep) StepPart **parts = NEW_ARRAY(StepPart *, report->n_running + 1);
-    CLEANUP(freep) StepPart *copies = NEW_ARRAY(StepPart, report->n_running + 1);
+    CLEANUP(freep) StepPart **parts = NEW_ARRAY(StepPart *, ctl->steps_begun.len + 1);
+    CLEANUP(freep) StepPart *copies = NEW_ARRAY(StepPart, ctl->steps_begun.len + 1);
 
-    for (size_t i = 0; i < report->n_running; i++) {
-        if (!put_running(ctl, agent, report->running[i]) || report->all)
+    vec_each (struct begun_step, begun, &ctl->steps_begun) {
+        const struct running *running = find_running(ctl, begun);
+        if (!running)
             continue;
-        part_of(agent, report->running[i], &copies[i]);
-        parts[steps.n_started++] = &copies[i];
+        parts[steps.n_started] = &copies[steps.n_started];
+        part_of(running, parts[steps.n_started++]);
     }
+    ctl->steps_begun.len = 0;
     steps.started = parts;
-    if (steps.n_started && state_level(ctl->state) >= LEVEL_JOURNAL)
+    if (steps.n_started && ctl->leading && state_level(ctl->state) >= LEVEL_JOURNAL)
         ctl_propose(ctl, &command, NULL, NULL);
+}
+
+static void note_running(struct ctl *ctl, const struct agent *agent, const StepsReport *report)
+{
+    for (size_t i = 0; i < report->n_running; i++) {
+        const StepInfo *info = report->running[i];
+        if (!put_running(ctl, agent, info) || report->all)
+            continue;
+        struct begun_step begun = { info->id->job_id, info->id->attempt, info->id->step };
+        vec_push(&ctl->steps_begun, begun);
+        if (ctl->steps_begun.len == 1)
+            ctl->io.timer(ctl->io.ctx, CTL_TIMER_STEPS, ctl_now(ctl) + BEGUN_US);
+    }
 }
 
 void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *report)

@@ -173,6 +173,7 @@ void ctl_finish_lost(struct ctl *ctl, const struct job *job, const char *node, c
 
 /* ---- ctl_steps.c ---- */
 void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *report);
+void ctl_steps_timer(struct ctl *ctl);
 void ctl_steps_gone(struct ctl *ctl, uint32_t job_id); /* the job has ended, or begins anew */
 void ctl_steps_done(struct ctl *ctl);
 
