@@ -133,7 +133,7 @@ const struct slurmconf_key slurmconf_keys[] = {
     LACKS(GLOBAL, "SuspendTimeout", "nodes are not powered down"),
     KEPT(GLOBAL, "RoutePlugin", "wide launches fan out by agent.tree_width"),
     SOME(GLOBAL, "SchedulerParameters", "several settings", words),
-    LACKS(GLOBAL, "ScronParameters", "there is no scrontab"),
+    KEPT(GLOBAL, "ScronParameters", "scrontab is always there"),
     SOME(GLOBAL, "SelectType", "scheduler.select", select_type),
     TO(GLOBAL, "SlurmctldDebug", "controller.log_level", ctld_debug),
     TO(GLOBAL, "SlurmctldHost", "controller.hosts", host),

@@ -134,7 +134,6 @@ const struct slurmconf_word slurmconf_words[] = {
          "step_retry_time=", "steps that wait are started by the event that frees their place"),
     TO("SchedulerParameters", "whole_hetjob", "jobs.whole_hetjob"),
 
-    LACKS("SlurmctldParameters", "allow_user_triggers", "only SlurmUser and root set triggers"),
     LACKS("SlurmctldParameters", "cloud_dns", "nodes are not powered down"),
     LACKS("SlurmctldParameters", "cloud_reg_addrs", "nodes are not powered down"),
     LACKS("SlurmctldParameters", "idle_on_node_suspend", "nodes are not powered down"),
