@@ -124,7 +124,7 @@ static int recompute(struct cli *cli, const char *cluster)
     ProtobufCMessage *message = NULL;
 
     request.cluster = (char *)(uintptr_t)cluster;
-    if (call(cli, "/spur.Usage/Recompute", &request.base, &recompute_reply__descriptor, &message))
+    if (call(cli, "/spur.Reports/Recompute", &request.base, &recompute_reply__descriptor, &message))
         return 1;
     puts("Use by hour, day and month was summed up again from the history.");
     return 0;

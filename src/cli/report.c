@@ -225,7 +225,7 @@ static int ask_usage(struct page *p, struct err *err)
     request.n_edges_s = p->spans + 1;
     request.has_all_clusters = true;
     request.all_clusters = p->args->all_clusters;
-    if (client_call(p->client, "/spur.Usage/Sum", &request.base, &usage_reply__descriptor,
+    if (client_call(p->client, "/spur.Reports/Sum", &request.base, &usage_reply__descriptor,
                     &p->cli.arena, &message, err) < 0)
         return -(int)err->code;
     p->usage = (const void *)message;
@@ -249,7 +249,7 @@ static int ask_waits(struct page *p, struct err *err)
         request.start_s = p->edges[span];
         request.end_s = p->edges[span + 1];
         request.all_clusters = p->args->all_clusters;
-        code = client_call(p->client, "/spur.Usage/Sizes", &request.base, &sizes_reply__descriptor,
+        code = client_call(p->client, "/spur.Reports/Sizes", &request.base, &sizes_reply__descriptor,
                            &p->cli.arena, &message, err);
         const SizesReply *reply = (const void *)message;
         for (size_t i = 0; code == 0 && i < reply->n_rows; i++) {

@@ -383,7 +383,7 @@ static int ask_usage(struct sreport *r, bool clusters_only, const UsageReply **o
     request.all_clusters = r->all_clusters;
     request.clusters_only = clusters_only;
     wanted_tres(r, &request);
-    if (ask(r, "/spur.Usage/Sum", &request.base, &usage_reply__descriptor, &message))
+    if (ask(r, "/spur.Reports/Sum", &request.base, &usage_reply__descriptor, &message))
         return 1;
     *out = (const void *)message;
     find_tres(r, *out);
@@ -584,7 +584,7 @@ static int ask_sizes(struct sreport *r, const SizesReply **out)
     request.tres = r->tres.items[0];
     read_numbers(r, &r->gids, &request.gids, &request.n_gids);
     read_numbers(r, &r->jobs, &request.jobs, &request.n_jobs);
-    if (ask(r, "/spur.Usage/Sizes", &request.base, &sizes_reply__descriptor, &message))
+    if (ask(r, "/spur.Reports/Sizes", &request.base, &sizes_reply__descriptor, &message))
         return 1;
     *out = (const void *)message;
     return 0;
@@ -656,7 +656,7 @@ static int fill_reservations(struct sreport *r)
     request.names = r->names.items;
     request.n_names = r->names.count;
     request.nodes = (char *)(uintptr_t)r->nodes;
-    if (ask(r, "/spur.Usage/Reservations", &request.base, &reservations_reply__descriptor,
+    if (ask(r, "/spur.Reports/Reservations", &request.base, &reservations_reply__descriptor,
             &message))
         return 1;
     const ReservationsReply *reply = (const void *)message;

@@ -116,7 +116,7 @@ static int ask_past(struct usage *u, struct err *err)
         return -(int)err->code;
     request.edges_s = edges;
     request.n_edges_s = 2;
-    int code = client_call(client, "/spur.Usage/Sum", &request.base, &usage_reply__descriptor,
+    int code = client_call(client, "/spur.Reports/Sum", &request.base, &usage_reply__descriptor,
                            &u->cli.arena, &message, err);
     client_free(client);
     u->reply = (const void *)message;

@@ -23,9 +23,10 @@
 
 #include "spurctld/serve.h"
 #include "sys/clock.h"
+#include "sys/log.h"
 #include "sys/users.h"
 
-enum { NODE_UID = -2, REVOKE_MS = 500 };
+enum { NODE_UID = -2, REVOKE_MS = 500, NODE_PASS_S = 120 };
 
 struct known_user {
     struct user *user; /* NULL: no account */
@@ -231,6 +232,25 @@ const char *server_user_name(const struct server *server, uint32_t uid)
     return known && known->user ? known->user->name : NULL;
 }
 
+/*
+ * (9) The token that a node got when it joined lasts for years, so it is worth no more than the node's key: it comes with
+ * its certificate. A pass that a node was given for a minute (vouch.c) comes alone.
+ */
+static bool is_node_still(struct server *server, struct rpc_call *call)
+{
+    const struct rpc_identity *identity = rpc_call_identity(call);
+    bool is_pass = identity->how == RPC_HOW_JWT && identity->issued_s &&
+                   identity->expires_s - identity->issued_s <= NODE_PASS_S;
+    struct err err = { 0 };
+
+    if (is_pass)
+        return !state_node_is_forgotten(ctl_state(server->ctl), identity->node);
+    if (server_check_node(server, call, &err) == 0)
+        return true;
+    log_warn("node.call", "node=%s refused text=%s", identity->node, err.text);
+    return false;
+}
+
 struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
 {
     const struct rpc_identity *identity = rpc_call_identity(call);
@@ -242,6 +262,8 @@ struct ctl_who *server_identity(struct server *server, struct rpc_call *call)
     struct ctl_who *who = ARENA_NEW(arena, struct ctl_who);
     const uint8_t *id = rpc_call_request_id(call);
     who->request_id = id ? arena_copy(arena, id, RPC_REQUEST_ID_BYTES) : NULL;
+    if (identity->node[0] && !is_node_still(server, call))
+        return NULL;
     if (identity->node[0]) { /* (6) */
         who->uid = who->gid = (uint32_t)NODE_UID;
         who->node = who->user = who->group = arena_strdup(arena, identity->node);

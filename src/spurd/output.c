@@ -308,8 +308,15 @@ static const struct rpc_method methods[] = {
 static unsigned roles(void *ctx, const struct rpc_identity *identity, struct rpc_auth *auth)
 {
     const struct agent *agent = ctx;
+    struct err err = { 0 };
 
-    (void)auth;
+    if (identity->how == RPC_HOW_JWT && !identity->job) {
+        err_set(&err, ERR_UNAUTHENTICATED,
+                "a node takes tokens for one job alone; the controllers give them");
+        rpc_auth_refuse(auth, &err);
+        log_warn("access.refused", "what=token uid=%u why=\"%s\"", identity->uid, err.text);
+        return 0;
+    }
     if (identity->job && strcmp(identity->job_node, agent->name) != 0) {
         log_warn("access.refused", "what=token job=%u uid=%u why=\"it is for node %s\"",
                  identity->job, identity->uid, identity->job_node);

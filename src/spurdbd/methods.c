@@ -42,7 +42,7 @@ static const struct row {
     { A "Adopt", PEOPLE, RPC_UNARY, &adopt_request__descriptor, &adopt_reply__descriptor,
       dbd_on_adopt, "administrators" },
 #undef A
-#define A "/spur.Usage/"
+#define A "/spur.Reports/"
     { A "Sum", PEOPLE, RPC_UNARY, &usage_request__descriptor, &usage_reply__descriptor,
       dbd_on_usage, "use of others and of clusters: as private_data of the cluster says" },
     { A "Sizes", PEOPLE, RPC_UNARY, &sizes_request__descriptor, &sizes_reply__descriptor,

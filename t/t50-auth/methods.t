@@ -33,7 +33,7 @@ REST = set()  # spurrestd, by its certificate; see t70-rest
 SECRET = "secret"  # anybody who knows the secret that the request holds; here nobody does
 C, A, P = "/spur.Controller/", "/spur.Agents/", "/spur.Peers/"
 rows = {
-    "/spur.Shares/List": PEOPLE, "/spur.Accounting/ListHistory": PEOPLE, "/spur.Accounts/List": PEOPLE, "/spur.Accounts/Change": PEOPLE, "/spur.Usage/Sum": PEOPLE, "/spur.Usage/Sizes": PEOPLE, "/spur.Accounting/Status": PEOPLE, "/spur.Usage/Reservations": PEOPLE, "/spur.Accounts/Adopt": PEOPLE, "/spur.Accounting/Repair": ADMIN, "/spur.Accounting/FixRunaway": STAFF, "/spur.Accounting/ListRecords": PEOPLE,
+    "/spur.Shares/List": PEOPLE, "/spur.Accounting/ListHistory": PEOPLE, "/spur.Accounts/List": PEOPLE, "/spur.Accounts/Change": PEOPLE, "/spur.Reports/Sum": PEOPLE, "/spur.Reports/Sizes": PEOPLE, "/spur.Accounting/Status": PEOPLE, "/spur.Reports/Reservations": PEOPLE, "/spur.Accounts/Adopt": PEOPLE, "/spur.Accounting/Repair": ADMIN, "/spur.Accounting/FixRunaway": STAFF, "/spur.Accounting/ListRecords": PEOPLE,
     C + "SubmitJob": PEOPLE, C + "ListJobs": READERS, C + "GetJob": READERS, C + "CancelJobs": PEOPLE,
     C + "UpdateJob": PEOPLE, C + "Requeue": PEOPLE, C + "Suspend": STAFF, C + "WatchJob": PEOPLE,
     C + "FinishJob": PEOPLE, C + "Explain": READERS, C + "JobAccess": PEOPLE, C + "ListSteps": READERS,

@@ -30,7 +30,7 @@ is "YAML" "$(get -H 'Accept: application/yaml' "$R/slurm/v0.0.42/ping/" | grep -
 
 # REST and squeue write the same objects.
 get "$R/slurm/v0.0.42/job/$id" >"$T/rest.json"
-squeue --json -t all -j "$id" >"$T/squeue.json"
+squeue --json=v0.0.42 -t all -j "$id" >"$T/squeue.json"
 ok "the job is what squeue --json shows" python3 - "$T/rest.json" "$T/squeue.json" <<'PY'
 import json, sys
 a, b = (json.load(open(f))["jobs"][0] for f in sys.argv[1:])

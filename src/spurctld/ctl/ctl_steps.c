@@ -9,7 +9,8 @@
  *     committed: from there the journal has them. A part may come twice, with the same key.
  * (3) A node speaks of the jobs it has a part of, and of no others.
  * (4) That a step began goes into the log too, for the journal: a moment later, with others, and only if it still
- *     runs, because its end says when it began. Not again when a node says hello.
+ *     runs, because its end says when it began. Not again when a node says hello: those that began under an earlier
+ *     leader were told by it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -266,23 +267,40 @@ void ctl_steps_timer(struct ctl *ctl)
         ctl_propose(ctl, &command, NULL, NULL);
 }
 
+static bool is_news(const struct ctl *ctl, const StepInfo *info)
+{
+    struct begun_step begun = { info->id ? info->id->job_id : 0, info->id ? info->id->attempt : 0,
+                                info->id ? info->id->step : 0 };
+    int64_t led_us = ctl_mono(ctl) - ctl->leading_us;
+
+    return !find_running(ctl, &begun) && info->started_us > ctl_now(ctl) - led_us;
+}
+
+static void note_begun(struct ctl *ctl, const StepId *id)
+{
+    struct begun_step begun = { id->job_id, id->attempt, id->step };
+
+    vec_push(&ctl->steps_begun, begun);
+    if (ctl->steps_begun.len == 1)
+        ctl->io.timer(ctl->io.ctx, CTL_TIMER_STEPS, ctl_now(ctl) + BEGUN_US);
+}
+
 static void note_running(struct ctl *ctl, const struct agent *agent, const StepsReport *report)
 {
+    CLEANUP(freep) bool *news = NEW_ARRAY(bool, report->n_running + 1);
+
+    for (size_t i = 0; i < report->n_running; i++)
+        news[i] = !report->all || is_news(ctl, report->running[i]);
+    if (report->all)
+        drop_all_of(ctl, agent);
     for (size_t i = 0; i < report->n_running; i++) {
-        const StepInfo *info = report->running[i];
-        if (!put_running(ctl, agent, info) || report->all)
-            continue;
-        struct begun_step begun = { info->id->job_id, info->id->attempt, info->id->step };
-        vec_push(&ctl->steps_begun, begun);
-        if (ctl->steps_begun.len == 1)
-            ctl->io.timer(ctl->io.ctx, CTL_TIMER_STEPS, ctl_now(ctl) + BEGUN_US);
+        if (put_running(ctl, agent, report->running[i]) && news[i])
+            note_begun(ctl, report->running[i]->id);
     }
 }
 
 void ctl_steps_report(struct ctl *ctl, struct agent *agent, const StepsReport *report)
 {
-    if (report->all)
-        drop_all_of(ctl, agent);
     note_running(ctl, agent, report);
     if (report->n_ended)
         propose_parts(ctl, agent, report);

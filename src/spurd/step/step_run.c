@@ -276,13 +276,34 @@ static const struct rpc_watch watch = { .on_message = on_message,
                                         .on_writable = on_writable,
                                         .on_cancel = on_cancel };
 
+/*
+ * Nobody has to prove anything to open a stream, so those who have not asked for anything yet make room for others:
+ * otherwise a stranger could stop all steps of this node. srun asks with its first bytes.
+ */
+static bool make_room(struct steps *steps)
+{
+    struct err err = { 0 };
+
+    if (steps->runs.len < STEP_RUNS_MAX)
+        return true;
+    vec_each (struct step_run *, at, &steps->runs) {
+        struct step_run *run = *at;
+        if (run->job || run->waiting || run->early || run->share || run->proc)
+            continue;
+        err_set(&err, ERR_TOO_MANY, "steps on this node");
+        step_run_fail(run, &err);
+        return true;
+    }
+    return false;
+}
+
 static void on_run_step(struct rpc_call *call, const ProtobufCMessage *message)
 {
     struct agent *agent = rpc_call_ctx(call);
     struct err err = { 0 };
 
     (void)message;
-    if (agent->steps->runs.len >= STEP_RUNS_MAX || agent->stopping || !agent->steps->recovered) {
+    if (agent->stopping || !agent->steps->recovered || !make_room(agent->steps)) {
         err_set(&err,
                 agent->stopping           ? ERR_SHUTTING_DOWN
                 : agent->steps->recovered ? ERR_TOO_MANY
