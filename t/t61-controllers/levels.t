@@ -11,10 +11,16 @@ levels_are() { [ "$(levels)" = "$1" ]; }
 ok "it rises to the newest on all three" wait_for 30 levels_are " 3 $newest/$newest"
 like "the list shows builds" "$(spur controller list)" "leader .* etcd +$newest/$newest +[0-9.]+(-[0-9a-f]{8})? "
 is "the level is shown" "$(spur controller level)" "feature level $newest; the leader's build knows $newest"
-run spur controller level --pin 1
-is "it does not go back" "$code:$err" "1:spur controller: error: level: the feature level is $newest, and a level never goes back"
-run spur controller level --pin "$newest"
-is "it can be pinned" "$code:$out" "0:feature level $newest, pinned at $newest; the leader's build knows $newest"
+goes_not_back() { # a controller that was slow to answer counts as down for a moment
+    run spur controller level --pin 1
+    [ "$code:$err" = "1:spur controller: error: level: the feature level is $newest, and a level never goes back" ]
+}
+ok "it does not go back" wait_for 20 goes_not_back
+pinned() {
+    run spur controller level --pin "$newest"
+    [ "$code:$out" = "0:feature level $newest, pinned at $newest; the leader's build knows $newest" ]
+}
+ok "it can be pinned" wait_for 20 pinned
 if [ "$(id -u)" -eq 0 ]; then
     run as_user spur controller level --unpin
     like "not by an ordinary user" "$code:$err" "1:.*(denied|permission)"
@@ -23,8 +29,12 @@ leader=$(spur controller list | awk '$2 == "leader" { print $1 }')
 kill -9 "$(cut -d' ' -f1 "$D/run/$leader.pid")"
 ok "another leads" wait_for 30 eval "spur controller list 2>/dev/null | grep -v '^$leader ' | grep -q ' leader '"
 like "the pin and the level stay with another leader" "$(spur controller level)" "feature level $newest, pinned at $newest;"
-run spur controller level --unpin
-like "the pin is taken away" "$code:$out" "^0:feature level $newest;"
+spur up --quiet --dir "$D" >/dev/null 2>&1 # while one is down, nobody knows what its build can read
+unpinned() {
+    run spur controller level --unpin
+    [ "$code" = 0 ] && [[ $out == "feature level $newest;"* ]]
+}
+ok "the pin is taken away" wait_for 30 unpinned
 run spur controller level --pin 2 --unpin
 is "one or the other" "$code:$err" "1:spur controller: error: level: --pin and --unpin exclude each other"
 run spur controller list --unpin
