@@ -226,9 +226,15 @@ static void on_done(struct rpc_request *request, const ProtobufCMessage *reply,
         reading->err = *err;
 }
 
-static char *make_token(const struct key *key, uint32_t uid)
+/* For one job on this node; job 0: a token of a user, for all that the user may do. */
+static char *make_token(const struct key *key, uint32_t uid, uint32_t job)
 {
-    struct jwt_claims claims = { .has_uid = true, .uid = uid, .expires_s = clock_wall_s() + 60 };
+    struct jwt_claims claims = { .has_uid = true,
+                                 .uid = uid,
+                                 .has_job = job != 0,
+                                 .job = job,
+                                 .job_node = "n1",
+                                 .expires_s = clock_wall_s() + 60 };
     struct str out = { 0 };
 
     claims.issued_s = clock_wall_s();
@@ -294,7 +300,7 @@ static void output_is_for_its_owner(void **state)
     request.has_job_id = request.has_follow = true;
     request.job_id = 3;
     request.follow = true;
-    read_output(&ctl, &request, make_token(key, uid), &reading);
+    read_output(&ctl, &request, make_token(key, uid, 3), &reading);
     assert_int_equal(reading.err.code, 0);
     assert_true(reading.ended);
     assert_string_equal(str_text(&reading.text), "line 1\nline 2\nline 3\nline 4\nline 5\n");
@@ -306,10 +312,11 @@ static void output_is_for_its_owner(void **state)
         char *token;
         enum err_code code;
     } cases[] = {
-        { make_token(key, uid), 0 }, /* also when the job is long over */
-        { make_token(key, 0), 0 },
-        { make_token(key, uid + 1), ERR_PERMISSION },
-        { make_token(other_key, uid), ERR_UNAUTHENTICATED },
+        { make_token(key, uid, 3), 0 }, /* also when the job is long over */
+        { make_token(key, 0, 3), 0 },
+        { make_token(key, uid, 0), ERR_UNAUTHENTICATED },
+        { make_token(key, uid + 1, 3), ERR_PERMISSION },
+        { make_token(other_key, uid, 3), ERR_UNAUTHENTICATED },
         { NULL, ERR_PERMISSION },
     };
     request.follow = false;
@@ -326,7 +333,7 @@ static void output_is_for_its_owner(void **state)
         str_done(&reading.text);
     }
     request.job_id = 4;
-    read_output(&ctl, &request, make_token(key, uid), &reading);
+    read_output(&ctl, &request, make_token(key, uid, 4), &reading);
     assert_int_equal(reading.err.code, ERR_INVALID_JOB_ID);
     key_free(key);
     key_free(other_key);
@@ -360,13 +367,13 @@ static void a_link_is_followed_as_the_user_only(void **state)
     ctl_finish(&ctl, 5, 1);
     request.has_job_id = true;
     request.job_id = 5;
-    read_output(&ctl, &request, make_token(key, 20001), &reading);
+    read_output(&ctl, &request, make_token(key, 20001, request.job_id), &reading);
     assert_int_equal(reading.err.code, ERR_PERMISSION);
     assert_int_equal(reading.text.len, 0);
     snprintf(path, sizeof(path), "%s/5.out", ctl.dir);
     unlink(path);
     assert_int_equal(mkfifo(path, 0666), 0); /* and nothing waits for ever */
-    read_output(&ctl, &request, make_token(key, 20001), &reading);
+    read_output(&ctl, &request, make_token(key, 20001, request.job_id), &reading);
     assert_int_equal(reading.err.code, ERR_INVALID);
     key_free(key);
     ctl_close(&ctl);
