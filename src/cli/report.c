@@ -249,8 +249,8 @@ static int ask_waits(struct page *p, struct err *err)
         request.start_s = p->edges[span];
         request.end_s = p->edges[span + 1];
         request.all_clusters = p->args->all_clusters;
-        code = client_call(p->client, "/spur.Reports/Sizes", &request.base, &sizes_reply__descriptor,
-                           &p->cli.arena, &message, err);
+        code = client_call(p->client, "/spur.Reports/Sizes", &request.base,
+                           &sizes_reply__descriptor, &p->cli.arena, &message, err);
         const SizesReply *reply = (const void *)message;
         for (size_t i = 0; code == 0 && i < reply->n_rows; i++) {
             const SizesRow *row = reply->rows[i];
