@@ -28,12 +28,19 @@ ok "with that it joins again" wait_for 20 says n2 join.done
 on c1 scontrol update node=n2 state=resume
 ok "and is idle" wait_for 20 idle n2
 
-# Forgotten.
+# Forgotten. Its token was made for years, and somebody kept it.
+on n1 cat /var/spool/spurd/node.token | on n2 bash -c 'umask 077; cat >/root/kept'
+kept() { on n2 bash -c 'SPUR_CONTROLLER_ADDR=https://c1:6817 SPUR_JWT=$(cat /root/kept) "$@"' _ "$@"; }
+run kept squeue
+like "the token of a node is nothing without its certificate" "$code $err" '^1 .*authentication'
+ok "as the controller's log says" eval 'journal c1 spurctld | grep -q "node.call node=n1 refused .*must show its certificate"'
 on c1 spur node forget n1
 ok "a node that was forgotten is refused" wait_for 20 says n1 "session.refused.*was forgotten by an administrator"
 on n1 systemctl stop spurd
 on n1 bash -c 'umask 077; rm -rf /var/spool/spurd/node.*; cat >/etc/spur/join.token; systemctl start spurd' <<<"$general"
 ok "until it joins with a new key" wait_for 20 idle n1
+run kept scontrol update nodename=n1 state=drain reason=kept
+like "the token from before does not drain the new one" "$((code != 0)) $(on c1 sinfo -h -n n1 -o %T)" '^1 idle$'
 
 # Its certificate ends in ten days: the key that it has gets it another one.
 on n1 bash -e -c 'cd /var/spool/spurd; openssl req -new -key node.key -subj /CN=node:n1' >"$T/csr" 2>"$T/err"
